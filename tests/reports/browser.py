@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# Without any network: no updates, no name resolution.
+# Without any network: no updates, no name resolution but that of a hub on this machine.
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+    *(
+        "--disable-dev-shm-usage",
+        "--host-resolver-rules=MAP hub.example.org 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ),
     "--hide-scrollbars",
 )
 # The browser reads from file descriptor 3 and writes to 4.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import http.server
 import json
 import re
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 import smdebug.ui
 from smdebug.ui.access import prefix_in
 from smdebug.ui.inline import hub_prefix, show
+from tests.ui.proxying import Proxy
 from tests.ui.written_runs import WrittenRun
 
 PREFIX = "/user/ada/proxy/{port}"
@@ -21,58 +20,18 @@ HUB = "hub.example.org"
 PAGE = Path(smdebug.ui.__file__).parent / "page"
 
 
-class Proxy(http.server.BaseHTTPRequestHandler):
-    """Passes requests below the prefix on, as jupyter-server-proxy does, and answers as they come."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        port = self.server.behind
-        prefix = PREFIX.format(port=port)
-        if not self.path.startswith(f"{prefix}/"):
-            self.send_error(404)
-            return
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        behind = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        headers = {**self.headers, "X-Forwarded-Context": prefix, "X-ProxyContextPath": prefix}
-        behind.request(self.command, self.path.removeprefix(prefix), body=body, headers=headers)
-        answer = behind.getresponse()
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
-            if name.lower() not in ("transfer-encoding", "connection", "date", "server"):
-                self.send_header(name, value)
-        self.send_header("connection", "close")
-        self.end_headers()
-        while data := answer.read1(65536):
-            try:
-                self.wfile.write(data)
-                self.wfile.flush()
-            except OSError:
-                break
-        behind.close()
-        self.close_connection = True
-
-    do_POST = do_GET  # noqa: N815
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def hub(serve, tmp_path):
     """A request through the proxy to a server on a run, as the page makes them."""
     WrittenRun(tmp_path / "a", loss=float).write(6)
     client = serve(tmp_path, in_notebook=True, behind_hub=True)
-    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-    proxy.daemon_threads = True
-    proxy.behind = client.server.port
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
-    thread.start()
+    prefix = PREFIX.format(port=client.server.port)
+    proxy = Proxy(client.server.port, prefix)
 
     def ask(path, *, method="GET", body=None, headers=None, stream=False):
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
         token = {"x-smdebug-token": client.server.token, "x-smdebug": "1", "host": HUB}
-        target = PREFIX.format(port=client.server.port) + path
+        target = prefix + path
         data = None if body is None else json.dumps(body)
         connection.request(method, target, body=data, headers=token if headers is None else headers)
         answer = connection.getresponse()
@@ -84,9 +43,7 @@ def hub(serve, tmp_path):
 
     ask.client = client
     yield ask
-    proxy.shutdown()
-    proxy.server_close()
-    thread.join(10)
+    proxy.stop()
 
 
 def test_the_page_its_data_its_events_and_its_downloads_come_through(hub):
@@ -125,6 +82,23 @@ def test_the_cookie_is_for_the_prefix_alone(hub):
     assert (status, headers["location"]) == (303, "./")
     port = hub.client.server.port
     assert f"Path={PREFIX.format(port=port)}/" in headers["set-cookie"]
+
+
+def test_the_absolute_form_of_the_proxy_passes_its_path_on(serve, tmp_path):
+    WrittenRun(tmp_path / "a").write(2, end=True)
+    client = serve(tmp_path)
+    prefix = f"/user/ada/proxy/absolute/{client.server.port}"
+    status, headers, _ = client.ask(f"{prefix}?token=x&frame=1")
+    assert (status, headers["location"]) == (307, f"{prefix}/?token=x&frame=1")
+    status, headers, _ = client.ask(f"{prefix}/?token={client.server.token}")
+    assert (status, headers["location"]) == (303, "./")
+    assert f"Path={prefix}/;" in headers["set-cookie"]
+    assert client.ask(f"{prefix}/page/app.js")[0] == 200
+    assert client.ask(f"{prefix}/api/runs")[0] == 200
+    # The checks hold below it as well.
+    assert client.ask(f"{prefix}/api/runs", headers={})[0] == 403
+    assert client.ask(f"{prefix}/page/../../server.py")[0] == 404
+    assert client.ask("/proxy/absolute/1/proxy/absolute/2/api/runs", headers={})[0] in (403, 404)
 
 
 def test_a_forged_prefix_is_not_taken_over():

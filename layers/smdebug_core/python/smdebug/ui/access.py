@@ -58,6 +58,15 @@ class Access:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
+        absolute = _ABSOLUTE.fullmatch(scope["path"])
+        if absolute:
+            prefix, path = absolute.groups()
+            if not path:  # addresses of the page are relative to the folder
+                query = scope["query_string"].decode("latin-1")
+                moved = RedirectResponse(f"{prefix}/{'?' if query else ''}{query}", status_code=307)
+                await moved(scope, receive, self._confined(send))
+                return
+            scope = {**scope, "path": path, "raw_path": path.encode()}
         headers = Headers(scope=scope)
         problem = self._problem(scope, headers)
         if problem:
@@ -69,7 +78,10 @@ class Access:
             where = "./?frame=1" if b"frame=1" in scope["query_string"] else "./"
             moved = RedirectResponse(where, status_code=303)
             moved.set_cookie(
-                self._cookie, self._token, httponly=True, samesite="strict", path=prefix_in(headers)
+                *(self._cookie, self._token),
+                httponly=True,
+                samesite="strict",
+                path=f"{absolute[1]}/" if absolute else prefix_in(headers),
             )
             if "frame" not in where:  # a frame in a page of another site gets no such cookie
                 await moved(scope, receive, self._confined(send))
@@ -146,6 +158,8 @@ class Access:
 
 _PREFIX_HEADERS = ("x-forwarded-prefix", "x-forwarded-context", "x-proxycontextpath")
 _PLAIN_PATH = re.compile(r"/[\w./~@%-]{0,500}", re.ASCII)
+# Below this path jupyter-server-proxy passes the whole path on; below `proxy/PORT` it strips its own part.
+_ABSOLUTE = re.compile(r"((?:/[\w.~@%-]{1,100}){0,20}/proxy/absolute/\d{1,5})(/.*)?", re.ASCII)
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
