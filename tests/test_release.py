@@ -66,7 +66,7 @@ def test_a_tree_with_changes_is_refused(repository):
 
 
 @pytest.mark.parametrize("version", ["", "0.2", "v0.2.0", "0.2.0rc1", "00.2.0", "0.2.0\n"])
-def test_what_is_no_version_is_refused(repository, version):
+def test_what_is_not_a_version_is_refused(repository, version):
     with pytest.raises(ReleaseRefused, match=r"Give one such as VERSION=0\.2\.0"):
         release(repository, version, TODAY)
 

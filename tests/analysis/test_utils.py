@@ -24,7 +24,7 @@ def test_nothing_new_is_seen_within_no_refresh(run):
     assert trial.steps() == [0, 1, 2]
 
 
-def test_trials_go_on_refreshing_after_an_error(run):
+def test_trials_continue_refreshing_after_an_error(run):
     trials = [run.trial(), run.trial()]
     with pytest.raises(ZeroDivisionError), no_refresh([*trials, trials[0]]):
         assert [trial.dynamic_refresh for trial in trials] == [False, False]
@@ -41,7 +41,7 @@ def test_a_list_is_parsed_as_it_always_was(argument, meant):
     assert parse_list_from_str("a;b", delimiter=";") == ["a", "b"]
 
 
-def test_what_is_no_list_is_refused():
+def test_what_is_not_a_list_is_refused():
     with pytest.raises(SMDebugTypeError, match="not 5"):
         parse_list_from_str(5)
 
@@ -53,7 +53,7 @@ def test_a_boolean_is_parsed_as_it_always_was(argument, meant):
     assert parse_bool(argument, "default") == meant
 
 
-def test_what_is_no_boolean_is_a_value_error():
+def test_what_is_not_a_boolean_is_a_value_error():
     for argument in ("yes", "", 7):
         with pytest.raises(SMDebugValueError):
             parse_bool(argument, True)

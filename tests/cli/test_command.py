@@ -147,7 +147,7 @@ def test_help_loads_neither_numpy_nor_boto3_and_the_library_no_click():
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_closed_pipe_is_no_error(failing):
+def test_a_closed_pipe_is_not_an_error(failing):
     # `true` is gone before a word was output, whichever the command, and whatever it is about to say.
     for words in (
         f"inspect {failing} --json",

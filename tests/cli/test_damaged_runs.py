@@ -116,7 +116,7 @@ def test_every_command_that_reads_runs_is_in_the_table():
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("command", READ_RUNS)
-def test_damage_is_named_and_the_rest_goes_on(ask, run, command, damage):
+def test_damage_is_named_and_the_rest_continues(ask, run, command, damage):
     do_damage, file = DAMAGES[damage]
     do_damage(run)
     if command == "zoom":
@@ -173,7 +173,7 @@ def test_a_run_of_which_nothing_can_be_read_has_no_values_to_export_or_show(ask,
 @pytest.mark.parametrize(
     "damage", [remove_an_event_file, flip_the_bits_of_a_curve], ids=["missing", "damaged"]
 )
-def test_a_curve_of_every_step_goes_on_beside_a_damaged_file(damage, tmp_path, ask):
+def test_a_curve_of_every_step_continues_beside_a_damaged_file(damage, tmp_path, ask):
     with smdebug.Hook(str(tmp_path / "run")) as hook:
         for step in range(50):
             with hook.step():

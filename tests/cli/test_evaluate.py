@@ -249,7 +249,7 @@ def test_all_writes_a_page_on_trees_only_for_a_run_of_xgboost(ask, failing):
     assert not (failing / "rule-output").exists()
 
 
-def test_a_damaged_tensor_is_left_out_and_the_rule_goes_on(ask, tmp_path):
+def test_a_damaged_tensor_is_left_out_and_the_rule_continues(ask, tmp_path):
     """Its file is counted, and the run has not passed."""
     place = tmp_path / "damaged"
     failing_run(place)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 
-def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failing, tmp_path):
+def test_a_folder_is_not_a_place_for_a_file_and_a_name_need_not_be_text(ask, failing, tmp_path):
     for words in (("report", failing), ("export", "npz", failing)):
         answer = ask(*words, "-o", tmp_path)
         assert (answer.code, f"{tmp_path}: Is a directory" in answer.err) == (3, True)

@@ -42,7 +42,7 @@ def test_it_is_laid_out_as_a_checkout_once(installed):
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def test_another_version_is_laid_out_anew(installed, monkeypatch):
+def test_another_version_is_laid_out_again(installed, monkeypatch):
     before = shipped.shipped_checkout()
     monkeypatch.setattr(smdebug, "__version__", "9.9")
     assert shipped.shipped_checkout() != before

@@ -44,7 +44,7 @@ def test_no_line_is_longer_than_the_terminal(room):
         assert max(map(width_of, lines_of(names, rows, room))) <= room
 
 
-def test_a_long_text_at_the_end_goes_on_below_and_is_whole():
+def test_a_long_text_at_the_end_continues_below_and_is_whole():
     head, *lines = lines_of(("rule", "what it looks for"), RULES, 60)
     assert head == "rule               what it looks for"
     assert lines[:2] == [

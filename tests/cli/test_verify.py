@@ -47,7 +47,7 @@ def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):
     assert (answer.code, "files of 1 workers, but the run has 2" in answer.out) == (1, True)
 
 
-def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_is(ask, tmp_path):
+def test_the_last_step_of_a_worker_that_died_is_not_damage_and_a_lost_index_file_is(ask, tmp_path):
     run = failing_run(tmp_path / "two", workers=2, steps=3)
     (tmp_path / "two" / index_key(20, "worker_1")).unlink()
     found = ask("verify", run.storage.location, "--json")
@@ -99,7 +99,7 @@ def attempt(place: Path, steps: int, *, first: int = 0, crashes: bool = False) -
         (place / END_MARKER).unlink()
 
 
-def test_a_step_that_was_never_committed_is_no_damage(ask, tmp_path):
+def test_a_step_that_was_never_committed_is_not_damage(ask, tmp_path):
     attempt(tmp_path / "run", 3, crashes=True)
     assert ask("verify", tmp_path / "run").code == 0
     attempt(tmp_path / "run", 3, first=3)
@@ -110,7 +110,7 @@ def test_a_step_that_was_never_committed_is_no_damage(ask, tmp_path):
     assert "the training was interrupted there and resumed at step 3, or" in note["problem"]
 
 
-def test_a_step_that_a_process_went_on_without_is_no_damage(ask, tmp_path):
+def test_a_step_that_a_process_continued_without_is_not_damage(ask, tmp_path):
     attempt(tmp_path / "run", 2)
     (tmp_path / "run" / END_MARKER).unlink()
     attempt(tmp_path / "run", 2, first=5)
@@ -140,14 +140,14 @@ def test_an_index_file_that_was_there_and_is_not_is_damage(ask, tmp_path):
     assert (found.code, [problem["step"] for problem in found.json["problems"]]) == (1, [2, 3, 5])
 
 
-def test_the_last_step_of_a_training_that_went_on_and_saved_nothing_is_no_damage(ask, tmp_path):
+def test_the_last_step_of_a_training_that_continued_and_saved_nothing_is_not_damage(ask, tmp_path):
     attempt(tmp_path / "run", 3, crashes=True)
     attempt(tmp_path / "run", 0, first=3)
     found = ask("verify", tmp_path / "run", "--json")
     assert (found.code, "its worker stopped" in found.json["notes"][0]["problem"]) == (0, True)
 
 
-def test_a_training_that_dies_in_its_first_step_is_no_damage_and_a_lost_folder_is(ask, tmp_path):
+def test_a_training_that_dies_in_its_first_step_is_not_damage_and_a_lost_folder_is(ask, tmp_path):
     attempt(tmp_path / "run", 1, crashes=True)
     assert ask("verify", tmp_path / "run").code == 0
     attempt(tmp_path / "other", 2, crashes=True)

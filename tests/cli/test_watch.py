@@ -90,7 +90,7 @@ def test_the_interrupt_of_a_person_is_the_usual_end(tmp_path, watching):
     assert (process.wait(60), process.stderr.read()) == (0, "")
 
 
-def test_a_run_of_which_nothing_was_checked_is_not_called_well(tmp_path, ask):
+def test_a_run_of_which_nothing_was_checked_is_not_called_healthy(tmp_path, ask):
     failing_run(tmp_path / "run")
     answer = ask("watch", tmp_path / "run", "--once", "--rule", "Overfit")
     assert answer.out.startswith(

@@ -38,7 +38,7 @@ def test_a_name_that_no_tensor_has_so_far_is_shown_with_those_there_are(ask, run
     assert "loss" in answer.out
 
 
-def test_a_name_that_matches_nothing_is_said_beside_one_that_does(ask, run):
+def test_a_name_that_matches_nothing_is_reported_beside_one_that_does(ask, run):
     answer = ask("zoom", run, "--tensor", "loss", "--tensor", "gradients/fc")
     assert answer.code == 0
     assert "1 known tensor whole" in answer.out

@@ -171,13 +171,13 @@ def test_a_run_in_memory_cannot_be_read_by_another_process():
         smdebug.Hook("memory://here", evaluate=True)
 
 
-def test_a_run_without_a_step_is_not_called_well(tmp_path, capfd):
+def test_a_run_without_a_step_is_not_called_healthy(tmp_path, capfd):
     with smdebug.Hook(str(tmp_path / "run"), evaluate=True):
         pass
     assert "nothing was checked in 0 saved steps" in capfd.readouterr().err
 
 
-def test_an_evaluation_that_died_is_reported_once_and_the_training_goes_on(tmp_path, capsys):
+def test_an_evaluation_that_died_is_reported_once_and_the_training_continues(tmp_path, capsys):
     with smdebug.Hook(str(tmp_path / "run"), evaluate="here") as hook:
         with hook.step():
             hook.record("loss", 1.0)

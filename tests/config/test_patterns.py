@@ -110,7 +110,7 @@ def test_deep_nesting_is_refused_or_works_but_never_an_error_of_pythons_own():
             assert depth > 50
 
 
-def test_what_is_no_pattern_is_refused():
+def test_what_is_not_a_pattern_is_refused():
     with pytest.raises(SMDebugTypeError):
         compiled(7)  # type: ignore[arg-type]
     with pytest.raises(SMDebugValueError, match="characters"):

@@ -69,7 +69,7 @@ def test_flags_may_be_strings(word):
         {"save_shape": None},
     ],
 )
-def test_what_is_no_reduction_or_flag_is_refused(wrong):
+def test_what_is_not_a_reduction_or_flag_is_refused(wrong):
     with pytest.raises(SMDebugValueError):
         ReductionConfig(**wrong)
 

@@ -81,7 +81,7 @@ def test_no_save_steps_is_an_empty_list_of_its_own(nothing):
         {"save_steps": {1: 2}},
     ],
 )
-def test_what_is_no_schedule_is_refused_by_name(wrong):
+def test_what_is_not_a_schedule_is_refused_by_name(wrong):
     (field,) = wrong
     with pytest.raises(SMDebugValueError, match=field):
         SaveConfigMode(**wrong)

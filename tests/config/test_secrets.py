@@ -44,7 +44,7 @@ def test_a_hyperparameter_of_that_name_is_kept(name):
     assert without_secret(name, "value") == "value"
 
 
-def test_numbers_are_no_secrets():
+def test_numbers_are_not_secrets():
     assert without_secret("token", 3) == 3
     assert without_secret("use_token", True) is True
 

@@ -67,12 +67,12 @@ def test_fields_are_what_protobuf_wrote(dimensions):
         pytest.param(b"\x00\x01", id="field 0"),
     ],
 )
-def test_what_is_no_message_is_malformed(message):
+def test_what_is_not_a_message_is_malformed(message):
     with pytest.raises(Malformed):
         list(fields(message, 0, len(message)))
 
 
-def test_a_message_ends_where_it_is_said_to_end():
+def test_a_message_ends_where_it_is_declared_to_end():
     with pytest.raises(Malformed):
         list(fields(b"\x12\x02ab", 0, 3))
 

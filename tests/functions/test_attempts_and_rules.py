@@ -236,7 +236,7 @@ def test_a_reattached_rule_starts_at_the_first_step():
     assert ("Stopped", "InProgress") in changes
 
 
-def test_a_rule_that_returns_in_a_lane_starts_anew_there():
+def test_a_rule_that_returns_in_a_lane_starts_again_there():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     worker = Saver(small.place()).begin()
@@ -332,7 +332,7 @@ def defect(monkeypatch):
     return begin
 
 
-def test_a_damaged_step_is_left_out_and_reported_and_the_rule_goes_on():
+def test_a_damaged_step_is_left_out_and_reported_and_the_rule_continues():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     worker = Saver(small.place()).begin()

@@ -194,7 +194,7 @@ def test_a_secret_is_read_from_either_store_and_kept_for_a_few_minutes(clients):
     assert secrets.read("pager") == "4"
 
 
-def test_what_is_no_secret_is_refused(clients):
+def test_what_is_not_a_secret_is_refused(clients):
     manager, ssm = clients["secretsmanager"], clients["ssm"]
     ssm.put_parameter(Name="/open", Value="x", Type="String")
     manager.create_secret(Name="bytes", SecretBinary=b"x")

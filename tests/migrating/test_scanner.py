@@ -198,7 +198,7 @@ def test_what_only_running_the_code_shows_is_reported_with_its_line(tmp_path, co
     assert (8, "works") in verdicts(result)
 
 
-def test_a_debugger_that_is_switched_off_is_no_configuration(tmp_path):
+def test_a_debugger_that_is_switched_off_is_not_a_configuration(tmp_path):
     text = "from sagemaker.pytorch import PyTorch\nPyTorch(debugger_hook_config=False)\n"
     result = scanned(tmp_path, text)
     assert (result.findings, result.conversions) == ((), ())

@@ -65,7 +65,7 @@ def test_labels_of_a_classification_have_a_balance_and_those_of_a_regression_non
 
 
 @pytest.mark.parametrize("half", [1, 0.5])
-def test_a_loss_over_all_pairs_is_told_from_one_over_rows_by_its_value(half):
+def test_a_loss_over_all_pairs_is_distinguished_from_one_over_rows_by_its_value(half):
     outputs, targets = LOGITS[:, :1], LOGITS[:, 1]
     pairs = half * np.mean((outputs - targets) ** 2)
     rows = half * np.mean((outputs[:, 0] - targets) ** 2)

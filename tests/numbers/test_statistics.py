@@ -157,6 +157,6 @@ def test_what_is_empty_has_counts_alone_and_text_has_nothing():
         statistics(np.array(["a"]))
 
 
-def test_what_follows_from_them_is_said_too():
+def test_what_follows_from_them_is_reported_too():
     found = statistics(np.float32([0, 0, 2, 2]))
     assert (found.std, found.percent_zero) == (1.0, 50.0)

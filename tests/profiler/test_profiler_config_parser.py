@@ -75,7 +75,7 @@ def test_a_disabled_profiler_is_disabled(parser_of):
         "",
     ],
 )
-def test_text_that_is_no_configuration_is_reported_and_not_run(parser_of, hostile, capsys):
+def test_text_that_is_not_a_configuration_is_reported_and_not_run(parser_of, hostile, capsys):
     parser = parser_of(hostile)
     assert (parser.profiling_enabled, parser.config) == (False, None)
     assert "is not used" in capsys.readouterr().out

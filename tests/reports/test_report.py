@@ -70,7 +70,7 @@ def test_problems_come_first_with_their_symptoms_and_what_to_try():
     assert "Overfit was not checked: no validation loss was saved." in page
 
 
-def test_a_rule_that_failed_is_no_finding():
+def test_a_rule_that_failed_is_not_a_finding():
     class Broken(Rule):
         def invoke_at_step(self, step):
             raise KeyError("fc")

@@ -50,7 +50,7 @@ def test_no_findings_are_none():
 
 
 @pytest.mark.parametrize("nonsense", [7, [7], [None]])
-def test_what_is_no_finding_is_refused(nonsense):
+def test_what_is_not_a_finding_is_refused(nonsense):
     with pytest.raises(SMDebugTypeError, match=r"7|None"):
         as_findings(nonsense)
 

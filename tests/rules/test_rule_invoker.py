@@ -70,7 +70,7 @@ def test_steps_that_were_not_saved_are_skipped_at_once():
     assert rule.seen == [0, 10_000_000]
 
 
-def test_a_condition_is_logged_and_the_rule_goes_on(trial, capsys):
+def test_a_condition_is_logged_and_the_rule_continues(trial, capsys):
     rule = Recording(trial, fires_at=(3, 9))
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
@@ -144,7 +144,7 @@ def test_a_rule_can_end_itself(trial):
         assert rule.seen == [0]
 
 
-def test_a_rule_follows_a_run_that_goes_on():
+def test_a_rule_follows_a_run_that_continues():
     run = MadeRun()
     run.save(0, {"loss": [1.0]})
     rule = Recording(run.trial())
@@ -273,7 +273,7 @@ def test_a_rule_remembers_nothing_of_the_end(trial):
     assert (rule.seen, rule.ends) == ([0, 3, 4, 9], 0)
 
 
-def test_a_tensor_that_is_missing_at_the_end_is_no_error(trial):
+def test_a_tensor_that_is_missing_at_the_end_is_not_an_error(trial):
     class Missing(AtEnd):
         def invoke_at_end(self, step):
             return self.base_trial.tensor("nothing").value(step) > 0

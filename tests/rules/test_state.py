@@ -136,7 +136,7 @@ def test_what_the_base_class_gives_is_not_part_of_the_state():
     assert read_state(save_state(rule)) == {"mine": 1}
 
 
-def test_an_attribute_that_is_no_plain_data_is_named_once_and_left_out(capsys):
+def test_an_attribute_that_is_not_plain_data_is_named_once_and_left_out(capsys):
     class Holding(Remembering):
         pass
 
@@ -174,7 +174,7 @@ def test_a_state_above_64_mb_is_refused_with_a_word_what_to_do():
         save_state(rule)
 
 
-def test_the_array_that_a_rule_goes_on_changing_is_kept_as_it_was():
+def test_the_array_that_a_rule_continues_changing_is_kept_as_it_was():
     rule = Remembering(TRIAL, sums=np.zeros(1000))
     state = save_state(rule)
     rule.sums += 1
@@ -248,7 +248,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_bytes_that_are_no_state_are_refused_and_change_nothing(case):
+def test_bytes_that_are_not_state_are_refused_and_change_nothing(case):
     rule = Remembering(TRIAL, x="as it was")
     with pytest.raises(DamagedFile, match="the saved state of rule Remembering is damaged"):
         restore_state(rule, HOSTILE[case])

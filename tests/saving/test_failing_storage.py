@@ -152,7 +152,7 @@ def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, log
     assert sum("no longer saves anything" in record.getMessage() for record in log_records) == 1
 
 
-def test_what_is_wrong_with_a_place_is_said_where_it_begins_and_where_it_ends(
+def test_what_is_wrong_with_a_place_is_reported_where_it_begins_and_where_it_ends(
     tmp_path, log_records, patient
 ):
     (tmp_path / "file").touch()

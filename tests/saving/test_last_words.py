@@ -116,7 +116,7 @@ def test_other_workers_say_nothing(capsys):
     assert capsys.readouterr().out.count("Next: smdebug evaluate") == 1
 
 
-def test_under_the_default_plan_nothing_recorded_is_said_with_what_to_record(capsys):
+def test_under_the_default_plan_nothing_recorded_is_reported_with_what_to_record(capsys):
     with smdebug.Hook("run") as hook:
         for _ in range(3):
             with hook.step(modes.TRAIN):

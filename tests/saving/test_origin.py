@@ -63,7 +63,7 @@ def test_a_dry_run_and_a_worker_that_is_not_the_first_write_none(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"config": "lr"}, {"tags": 3}, {"tags": [3]}, {"note": 3}])
-def test_what_is_no_description_is_refused_at_once(tmp_path, options):
+def test_what_is_not_a_description_is_refused_at_once(tmp_path, options):
     with pytest.raises(SMDebugTypeError, match=next(iter(options))):
         smdebug.Hook(str(tmp_path / "run"), **options)
 

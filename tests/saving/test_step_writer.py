@@ -227,7 +227,7 @@ def test_every_array_is_read_back_unchanged(tensors):
         np.testing.assert_array_equal(values[name], array)
 
 
-def test_what_cannot_be_saved_is_refused_and_the_step_goes_on():
+def test_what_cannot_be_saved_is_refused_and_the_step_continues():
     storage = MemoryStorage()
     with begin(storage) as writer:
         writer.write_tensor("before", 1)

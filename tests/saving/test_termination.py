@@ -203,7 +203,7 @@ hook.step(smdebug.modes.TRAIN); hook.record("loss", 14.0)
     assert has_ended(tmp_path)
 
 
-def test_a_training_in_a_thread_goes_on_without(tmp_path):
+def test_a_training_in_a_thread_continues_without(tmp_path):
     ending = """
 training = threading.Thread(target=train, args=(hook,)); training.start(); training.join()
 assert handler() is signal.SIG_DFL

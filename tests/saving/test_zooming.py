@@ -135,7 +135,7 @@ def test_a_request_for_another_training_and_an_older_one_are_ignored(storage, ca
     assert saved_whole(storage, "dense/bias") == [6]
 
 
-def test_names_that_no_tensor_has_are_said_once(storage, capsys):
+def test_names_that_no_tensor_has_are_reported_once(storage, capsys):
     with hook_at(storage) as hook:
         train(hook, 1)
         ask(storage, "bias", "convolution", steps=2)
@@ -172,7 +172,7 @@ def test_what_does_not_fit_into_a_step_is_left_out_and_said(storage, monkeypatch
         (b" " * 70_000, "70000 bytes"),
     ],
 )
-def test_what_is_no_request_is_named_and_ignored(storage, content, problem, capsys):
+def test_what_is_not_a_request_is_named_and_ignored(storage, content, problem, capsys):
     with hook_at(storage) as hook:
         train(hook, 1)
         storage.write(ZOOM_KEY, content)

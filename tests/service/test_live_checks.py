@@ -88,7 +88,7 @@ def test_a_stack_that_does_not_exist_is_wrong_with_what_to_do(clients):
     assert "--stack NAME" in check.hint
 
 
-def test_a_healthy_stack_is_well(clients):
+def test_a_healthy_stack_passes_every_check(clients):
     assert states(clients, "stack") == [("well", "smdebug is CREATE_COMPLETE")]
     assert states(clients, "notifications") == [("well", "runs notifies")]
     assert [state for state, _ in states(clients, "dead letters")] == ["well", "well"]

@@ -81,12 +81,12 @@ def test_a_stack_without_webhooks_lacks_nothing(aws):
     assert found.state == "absent"
 
 
-def test_a_secret_that_the_function_reads_is_well(aws):
+def test_a_secret_that_the_function_reads_passes(aws):
     aws("secretsmanager").create_secret(Name="pager", SecretString=GOOD)
     assert states(checked(aws)) == [("well", "the secret pager has an endpoint")]
 
 
-def test_an_encrypted_parameter_that_the_function_reads_is_well(aws):
+def test_an_encrypted_parameter_that_the_function_reads_passes(aws):
     aws("ssm").put_parameter(Name="/pager", Type="SecureString", Value=GOOD)
     found = checked(aws, "ssm:/pager", "ssm:GetParameter", PARAMETER)
     assert states(found) == [("well", "the secret ssm:/pager has an endpoint")]

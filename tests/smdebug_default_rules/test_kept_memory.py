@@ -40,7 +40,7 @@ def test_values_out_of_all_bounds_give_a_peak_that_nothing_exceeds():
     assert peaks_of([np.inf, 1.0]).largest()[0, 0] == np.inf
 
 
-def test_missing_values_are_no_values():
+def test_missing_values_are_not_values():
     peaks = peaks_of([np.nan] * 9)
     assert np.isnan(peaks.largest()[0, 0])
     assert peaks.count()[0, 0] == 0

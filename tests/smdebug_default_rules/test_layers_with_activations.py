@@ -152,7 +152,7 @@ def test_a_value_is_corrupt_if_it_has_grown_and_not_if_the_others_shrink(
 
 
 @pytest.mark.parametrize("others", ["all", "one", "none"])
-def test_a_value_that_stands_out_where_other_tensors_have_risen_is_no_corruption(run, others):
+def test_a_value_that_stands_out_where_other_tensors_have_risen_is_not_corruption(run, others):
     """A step far too large kills most units: the update of what is left of a layer is a single value."""
     run.write(steps=12)
     for name, values in run.kinds["updates"].items():

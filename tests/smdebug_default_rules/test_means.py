@@ -46,7 +46,7 @@ def test_facts_statistics_and_histories_are_asked_by_step(trial):
     assert len(rule.statistics(0)) == 6 + 6 + 6 + 6 + 1
 
 
-def test_a_history_goes_on_in_another_process(trial):
+def test_a_history_continues_in_another_process(trial):
     first = Asking(trial)
     first.invoke(0)
     later = Asking(create_trial(trial.path))
@@ -106,7 +106,7 @@ def test_a_damaged_part_of_a_step_is_counted_and_its_file_is_named(run):
     assert (left_out.step, left_out.worker) == (1, "worker_0")
 
 
-def test_a_rule_goes_on_with_what_is_not_damaged(run):
+def test_a_rule_continues_with_what_is_not_damaged(run):
     from smdebug_default_rules.catalog import CATALOG
 
     run.facts["gradients_were_reset"] = False

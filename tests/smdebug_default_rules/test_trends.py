@@ -321,7 +321,7 @@ def test_an_output_that_is_the_same_for_all_rows_is_found(run):
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_a_rule_goes_on_in_another_process_where_it_stopped(run, name):
+def test_a_rule_continues_in_another_process_where_it_stopped(run, name):
     losses = [*np.linspace(2.3, 1.5, 25), 40.0]
     for step, loss in enumerate(losses):
         run.loss = loss

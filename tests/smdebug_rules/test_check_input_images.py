@@ -64,7 +64,7 @@ def test_the_axis_of_the_channels_can_be_another_one():
         (np.full((1, 2, 2, 2), 1j, np.complex64), "is not real numbers"),
     ],
 )
-def test_what_are_no_images_is_skipped(value, reason):
+def test_what_are_not_images_is_skipped(value, reason):
     rule = CheckInputImages(made_run({0: {INPUT: value}}).trial())
     assert found_data_at(rule, 0) is False
     assert reason in rule.skipped[INPUT]

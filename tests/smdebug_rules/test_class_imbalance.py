@@ -60,13 +60,13 @@ def test_every_worker_counts():
     assert fires_at(ClassImbalance(run.end().trial())) == [0]
 
 
-def test_counting_can_begin_anew():
+def test_counting_can_begin_again():
     run = made_run({0: {"labels": labels(500, 10)}, 1: {"labels": labels(250, 250)}}).trial()
     assert fires_at(ClassImbalance(run, threshold_imbalance=2, reset_samples="500")) == [0]
     assert fires_at(ClassImbalance(run, threshold_imbalance=2)) == [0, 1]
 
 
-def test_what_are_no_labels_is_skipped():
+def test_what_are_not_labels_is_skipped():
     run = made_run({0: {"labels": np.float32([0.5] * 600)}}).trial()
     rule = ClassImbalance(run)
     assert found_data_at(rule, 0) is False
@@ -80,7 +80,7 @@ def test_what_are_no_labels_is_skipped():
         (np.zeros(999, np.int64), "there are 1000 labels and 999 predictions"),
     ],
 )
-def test_labels_count_also_where_their_predictions_are_no_classes(predictions, reason):
+def test_labels_count_also_where_their_predictions_are_not_classes(predictions, reason):
     rule = ClassImbalance(
         made_run({0: {"labels": labels(990, 10), "predictions": predictions}}).trial()
     )
@@ -89,7 +89,7 @@ def test_labels_count_also_where_their_predictions_are_no_classes(predictions, r
     assert rule.skipped == {"predictions": reason}
 
 
-def test_fewer_samples_to_begin_anew_than_to_judge_are_refused():
+def test_fewer_samples_to_begin_again_than_to_judge_are_refused():
     with pytest.raises(SMDebugValueError):
         ClassImbalance(made_run({}).trial(), samples=500, reset_samples=100)
 

@@ -31,7 +31,7 @@ def test_scores_probabilities_and_columns_become_classes():
         ([1j], [1]),
     ],
 )
-def test_what_are_no_classes_are_none(labels, predictions):
+def test_what_are_not_classes_are_none(labels, predictions):
     with pytest.raises(ClassesUnknown):
         class_lists(labels, predictions)
 

@@ -50,7 +50,7 @@ def test_the_reported_limit_is_the_crossed_limit(now, limit):
     assert (finding.value, finding.threshold) == (100 - now, limit)
 
 
-def test_a_metric_that_is_the_better_the_larger_it_is_is_no_loss_unless_it_is_named():
+def test_a_metric_that_is_the_better_the_larger_it_is_is_not_a_loss_unless_it_is_named():
     rising = {
         n: {"validation-auc": [0.1 * n], "validation-rmse": [1.0 - 0.1 * n]} for n in range(4)
     }

@@ -40,7 +40,7 @@ def test_where_the_branches_were_saved_a_crooked_tree_is_measured_as_it_is():
     )
 
 
-def test_branches_that_go_round_in_circles_are_no_tree():
+def test_branches_that_go_round_in_circles_are_not_a_tree():
     assert depth_by_children({"a": ["b"], "b": ["a"]}) is None
     assert depth_by_children({"r": ["a"], "a": ["b"], "b": ["a"]}) is None
     assert depth_by_children({"a": []}) == 0

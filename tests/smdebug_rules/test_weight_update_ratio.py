@@ -114,7 +114,7 @@ def test_weights_that_begin_at_zero_are_not_divided_by_it():
     assert fires_at(WeightUpdateRatio(weights(0.0, 1.0), epsilon=0)) == [1]
 
 
-def test_gradients_and_other_tensors_are_no_weights():
+def test_gradients_and_other_tensors_are_not_weights():
     run = made_run({key: {"gradient/weight": [1.0], "bias": [1.0]} for key in range(2)})
     assert fires_at(WeightUpdateRatio(run.trial())) == []
 

@@ -127,7 +127,7 @@ def test_a_view_outlives_the_object(storage):
     assert bytes(view) == b"x" * 2 * WORTH_MAPPING
 
 
-def test_what_is_missing_is_said_so_with_its_place(storage):
+def test_what_is_missing_is_reported_with_its_place(storage):
     storage.write("events/there", b"x")
     for ask in (storage.read, storage.view, storage.size):
         for key in ("events/not there", "nowhere", "events", "events/there/below"):
@@ -197,7 +197,7 @@ def test_a_prefix_may_end_in_the_middle_of_a_name(storage):
     assert list(storage.list("index/1_a/deeper")) == []
 
 
-def test_listing_goes_on_after_a_thousand_keys(storage):
+def test_listing_continues_after_a_thousand_keys(storage):
     keys = [f"index/{step // 1000:09}/{step:012}_worker_0.json" for step in range(950, 2050)]
     for key in reversed(keys):
         storage.write(key, b"{}")
@@ -246,7 +246,7 @@ def test_a_prefix_that_could_lead_elsewhere_is_refused(storage, prefix):
         storage.list(prefix)
 
 
-def test_start_after_that_is_no_text_of_a_key_is_refused(storage):
+def test_start_after_that_is_not_text_of_a_key_is_refused(storage):
     with pytest.raises(SMDebugValueError, match="listed from"):
         storage.list("", start_after="\ud800")
 

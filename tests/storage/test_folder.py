@@ -51,7 +51,7 @@ def test_a_tilde_is_the_home_and_a_relative_path_is_resolved_once(tmp_path, monk
 
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
-def test_what_is_no_path_is_refused(path):
+def test_what_is_not_a_path_is_refused(path):
     with pytest.raises(SMDebugValueError, match="not the path of a folder"):
         FolderStorage(path)
 
@@ -198,7 +198,7 @@ def test_names_that_are_not_unicode_are_not_listed(run, tmp_path):
 # What the system says
 
 
-def test_a_file_where_the_run_should_be_is_said_so(tmp_path):
+def test_a_file_where_the_run_should_be_is_reported(tmp_path):
     (tmp_path / "run").write_bytes(b"a file")
     run = FolderStorage(tmp_path / "run")
     with pytest.raises(StorageError, match="a file instead of a folder"):
@@ -209,7 +209,7 @@ def test_a_file_where_the_run_should_be_is_said_so(tmp_path):
         run.read("events/x")
 
 
-def test_a_file_where_a_folder_of_the_run_should_be_is_said_so(run):
+def test_a_file_where_a_folder_of_the_run_should_be_is_reported(run):
     run.write("events", b"a file")
     for key in ("events/x", "events/x/y"):
         with pytest.raises(StorageError, match=f"{key}: part of the path is a file"):
@@ -219,7 +219,7 @@ def test_a_file_where_a_folder_of_the_run_should_be_is_said_so(run):
     run.delete("events/x")
 
 
-def test_a_folder_where_the_object_should_be_is_said_so(run, tmp_path):
+def test_a_folder_where_the_object_should_be_is_reported(run, tmp_path):
     run.write("events/a/b", b"")
     with pytest.raises(StorageError, match="a folder has this name"):
         run.write("events/a", b"")
@@ -227,7 +227,7 @@ def test_a_folder_where_the_object_should_be_is_said_so(run, tmp_path):
     assert files_below(tmp_path / "run") == ["events/a/b"]
 
 
-def test_a_name_that_is_too_long_is_said_so(run):
+def test_a_name_that_is_too_long_is_reported(run):
     with pytest.raises(StorageError, match="too long"):
         run.write("x" * 300, b"")
     with pytest.raises(StorageError, match="too long"):
@@ -264,7 +264,7 @@ def test_what_the_system_refuses_is_typed_and_leaves_no_trace(
     assert run.read(KEY) == b"x"
 
 
-def test_a_file_that_may_not_be_read_is_said_so(run, monkeypatch):
+def test_a_file_that_may_not_be_read_is_reported(run, monkeypatch):
     def refuse(*_arguments, **_named):
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -292,7 +292,7 @@ def test_a_write_that_the_system_cuts_short_is_continued(run, monkeypatch):
     assert run.read(KEY) == b"".join(bytes(piece) for piece in pieces)
 
 
-def test_a_run_that_vanishes_while_it_is_written_is_said_so(run, tmp_path):
+def test_a_run_that_vanishes_while_it_is_written_is_reported(run, tmp_path):
     import shutil
 
     sink = run.create(KEY)

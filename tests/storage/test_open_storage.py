@@ -55,7 +55,7 @@ def test_memory_of_one_name_is_one_place():
         ("", "not the path"),
     ],
 )
-def test_what_is_no_place_is_refused_with_what_would_be(path, problem):
+def test_what_is_not_a_place_is_refused_with_what_would_be(path, problem):
     with pytest.raises(SMDebugValueError, match=problem):
         open_storage(path)
 

@@ -93,7 +93,7 @@ def test_what_many_steps_share_is_told_once():
         {"complete_from": 0, "workers": [], "steps": [], "layouts": [{"digest": "d"}]},
     ],
 )
-def test_what_is_no_history_is_refused(broken: dict[str, Any]):
+def test_what_is_not_a_history_is_refused(broken: dict[str, Any]):
     with pytest.raises(SMDebugValueError, match="not a history"):
         MemoryHistory.from_dict(broken)
 
@@ -252,7 +252,7 @@ def test_a_remembered_history_tells_the_same_with_what_was_added(
             assert list(islice(remembered.before(step, mode), count)) == wanted[:count]
 
 
-def test_walking_back_again_asks_nothing_and_walking_on_goes_on():
+def test_walking_back_again_asks_nothing_and_walking_on_continues():
     asked = Asked(MemoryHistory([StepSummary(s, TRAIN, s, ("w",), "d") for s in range(0, 100, 2)]))
     remembered = RememberedHistory(asked)
     for _ in range(5):

@@ -259,7 +259,7 @@ def test_an_index_file_that_was_asked_for_too_early_is_looked_for_again():
     assert view.move_to(1, ["worker_0", "worker_1"]).workers == ("worker_0", "worker_1")
 
 
-def test_a_view_is_the_trial_of_its_run_to_whoever_compares():
+def test_a_view_is_the_trial_of_its_run_to_code_that_compares_them():
     storage = a_run(0)
     view, oracle = at_step(storage, 0), plain(storage, storage.location)
     assert view == oracle

@@ -54,7 +54,7 @@ def test_an_ended_run_shows_more_with_each_refresh_and_ends_with_the_last(worker
     assert set(indexes.values()) == {1}
 
 
-def test_a_run_that_goes_on_is_followed_once_all_was_read():
+def test_a_run_that_continues_is_followed_once_all_was_read():
     storage, run = written(10)
     trial = open_run(storage, index_files=4)
     while trial.has_more_files:

@@ -48,7 +48,7 @@ def test_index_files_are_read_into_places_and_shapes():
     }
 
 
-def test_reading_goes_on_behind_the_last_key_and_keeps_to_a_range():
+def test_reading_continues_behind_the_last_key_and_keeps_to_a_range():
     reader = LocalIndexReader(RUN)
     _, last = reader.load_tensor_data_from_index_files(range_steps=(0, 9))
     assert last == f"{RUN}/index/000000000/000000000008_worker_0.json"

@@ -189,6 +189,6 @@ def test_a_path_on_s3_is_opened_as_an_s3_trial(bucket, run):
     assert same.steps() == [5, 6]
 
 
-def test_a_bucket_that_is_not_there_is_said_to_be_missing_at_once(bucket):
+def test_a_bucket_that_is_not_there_is_reported_as_missing_at_once(bucket):
     with pytest.raises(StorageError, match="no-such-bucket"):
         create_trial("s3://no-such-bucket/run")

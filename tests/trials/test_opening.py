@@ -100,7 +100,7 @@ class TestWaiting:
             assert part in str(error.value)
         assert not place.parent.exists()
 
-    def test_what_is_waited_for_is_said_while_waiting(self, capsys):
+    def test_what_is_waited_for_is_reported_while_waiting(self, capsys):
         storage = MemoryStorage()
         storage.write("other/file", b"")
         with pytest.raises(MissingCollectionFiles, match="other/file"):
@@ -146,7 +146,7 @@ class TestWaiting:
         with pytest.raises(DamagedFile, match=r"worker_0_collections\.json"):
             open_trial(storage)
 
-    def test_a_patience_that_is_no_number_is_refused(self, monkeypatch):
+    def test_a_patience_that_is_not_a_number_is_refused(self, monkeypatch):
         monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", " 5 ")
         monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "10")
         assert WaitLimits.from_environment() == WaitLimits(run_seconds=5.0, incomplete_steps=10)

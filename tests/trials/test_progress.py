@@ -113,7 +113,7 @@ class TestAStepOfAMode:
             (5, NOT_YET),
         ],
     )
-    def test_while_the_run_goes_on(self, asked, state):
+    def test_while_the_run_continues(self, asked, state):
         progress = after((10, 0), (20, 0), (20, 1), (30, 0))
         assert progress.state_in_mode(asked, self.steps, self.of) is state
 

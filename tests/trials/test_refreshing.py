@@ -186,7 +186,7 @@ class TestDamage:
         assert clock.time == 14.0
 
     @pytest.mark.parametrize("happened", ["a later file", "the end"])
-    def test_a_missing_event_file_that_cannot_come_any_more_is_said_at_once(self, happened):
+    def test_a_missing_event_file_that_cannot_come_any_longer_is_reported_at_once(self, happened):
         storage = a_run(1)
         write_step(storage, 1, {"w": 5.0}, mode=TRAIN, mode_step=0, events=False)
         if happened == "the end":
@@ -198,7 +198,7 @@ class TestDamage:
             open_trial(storage, clock).tensor("w").value(1)
         assert clock.time == 0
 
-    def test_what_may_not_be_read_is_said_at_once(self, storage):
+    def test_what_may_not_be_read_is_reported_at_once(self, storage):
         class Forbidden(MemoryStorage):
             def list(self, prefix, start_after=None):
                 raise AccessDenied(prefix, "no")

@@ -87,7 +87,7 @@ class TestTensor:
         with pytest.raises(TensorUnavailableForStep):
             trial.tensor("v").value(0)
 
-    def test_a_shape_that_was_not_saved_is_said_to_be_missing(self):
+    def test_a_shape_that_was_not_saved_is_reported_as_missing(self):
         storage = begin(MemoryStorage())
         write_step(storage, 0, {"smdebug/reductions/l2/w": 1.0})
         with pytest.raises(ShapeUnavailableForStep):

@@ -87,7 +87,7 @@ def test_what_was_glanced_at_is_remembered_until_another_run_takes_the_place(tmp
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"mark": 1}', b"\xff\xfe"])
-def test_a_damaged_cache_is_no_cache(tmp_path, content):
+def test_a_damaged_cache_is_not_a_cache(tmp_path, content):
     cache = Cache(tmp_path)
     cache.put("glance", "a", "1", {"x": 1})
     assert cache.get("glance", "a", "1") == {"x": 1}

@@ -56,7 +56,7 @@ def test_a_run_that_grew_is_checked_again_after_a_pause(checks):
     assert checks.next(grown, AGAIN) == "a"
 
 
-def test_what_fails_is_said_and_not_tried_again_until_it_changes(checks):
+def test_what_fails_is_reported_and_not_tried_again_until_it_changes(checks):
     checks.end("a", 0.0, 5, "damaged")
     assert checks.state_of("a", glance()) == "could not be checked: damaged"
     assert checks.next({"a": glance()}, 99.0) is None
@@ -105,7 +105,7 @@ def test_the_process_has_a_low_priority_and_ends_with_the_server(tmp_path):
         judge.judge(str(tmp_path / "a"))
 
 
-def test_a_process_that_dies_is_said_and_replaced(tmp_path):
+def test_a_process_that_dies_is_reported_and_replaced(tmp_path):
     WrittenRun(tmp_path / "a").write(3, end=True)
     judge = Judge(Cache(None), None)
     try:
@@ -118,7 +118,7 @@ def test_a_process_that_dies_is_said_and_replaced(tmp_path):
         judge.stop()
 
 
-def test_a_run_that_grows_is_read_on_and_not_anew(tmp_path):
+def test_a_run_that_grows_is_read_on_and_not_again(tmp_path):
     run = WrittenRun(tmp_path / "a", loss=failing).write(10)
     judging = Judging(Cache(tmp_path / "cache"), None)
     assert judging.judge(str(tmp_path / "a")).issues == 0
@@ -170,7 +170,7 @@ def test_a_later_server_shows_charts_and_diagnosis_without_reading_the_run(serve
     assert here["workers"]
 
 
-def test_a_kept_run_that_went_on_is_read_on(serve, tmp_path):
+def test_a_kept_run_that_continued_is_read_on(serve, tmp_path):
     cache = Cache(tmp_path / "cache")
     run = WrittenRun(tmp_path / "runs" / "a", loss=failing).write(10)
     Judging(cache, None).judge(str(tmp_path / "runs" / "a"))
@@ -196,7 +196,7 @@ def test_another_run_in_the_same_place_is_not_taken_for_the_kept_one(serve, tmp_
 
 
 @pytest.mark.parametrize("damage", [b"", b"\n", b"{}\nPK", None])
-def test_a_damaged_file_of_the_cache_is_no_loss(serve, tmp_path, kept, damage):
+def test_a_damaged_file_of_the_cache_is_not_a_loss(serve, tmp_path, kept, damage):
     for file in (tmp_path / "cache").glob("charts-*"):
         data = file.read_bytes()
         cut = data[: len(data) // 2] + bytes(len(data) - len(data) // 2)

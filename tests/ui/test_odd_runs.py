@@ -21,7 +21,7 @@ def opened(board, run_id):
     return board.reader(run_id)
 
 
-def test_a_run_that_is_deleted_while_its_page_is_open_is_said_to_be_gone(tmp_path):
+def test_a_run_that_is_deleted_while_its_page_is_open_is_reported_as_gone(tmp_path):
     clock = Clock()
     WrittenRun(tmp_path / "a").write(4)
     WrittenRun(tmp_path / "b").write(4)
@@ -54,7 +54,7 @@ def test_a_renamed_run_is_found_under_its_new_name(tmp_path):
     assert states == {"a": "ended", "b": "gone", "x": "ended"}
 
 
-def test_a_run_that_is_replaced_after_its_end_is_read_anew(tmp_path):
+def test_a_run_that_is_replaced_after_its_end_is_read_again(tmp_path):
     clock = Clock()
     WrittenRun(tmp_path / "a").write(6, end=True)
     WrittenRun(tmp_path / "b").write(1, end=True)
@@ -101,7 +101,7 @@ def test_any_name_is_shown_on_one_line_and_can_be_asked_for(serve, tmp_path, nam
         ("training_job_end.ts", b"\x00"),
     ],
 )
-def test_a_damaged_file_is_said_and_the_other_run_is_shown(serve, tmp_path, file, content):
+def test_a_damaged_file_is_reported_and_the_other_run_is_shown(serve, tmp_path, file, content):
     for name in ("a", "b"):
         WrittenRun(tmp_path / name).write(4, end=True)
     (tmp_path / "a" / file).write_bytes(content)

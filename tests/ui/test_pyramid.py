@@ -94,7 +94,7 @@ def test_a_heat_map_keeps_the_extremes_of_each_tensor(steps, room, most, spike):
 
 
 @given(st.integers(8, 60), st.integers(1, 400))
-def test_a_heat_map_goes_on_when_its_memory_is_used_up(room, steps):
+def test_a_heat_map_continues_when_its_memory_is_used_up(room, steps):
     names = ["a", "b", "c"]
     budget = room * len(names) * len(COLUMNS) * 4
     statistics = Statistics(budget)

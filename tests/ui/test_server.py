@@ -136,7 +136,7 @@ def test_a_damaged_step_is_named_and_the_others_are_shown(serve, tmp_path):
     assert len(client.get(f"/api/run/{run['id']}/series?name=loss")["high"]) >= 5
 
 
-def test_a_run_that_was_deleted_is_said_to_be_gone(serve, tmp_path):
+def test_a_run_that_was_deleted_is_reported_as_gone(serve, tmp_path):
     for name in ("a", "b"):
         WrittenRun(tmp_path / name).write(3, end=True)
     client = serve(tmp_path)
@@ -262,7 +262,7 @@ def test_a_training_that_was_started_again_replaces_what_was_read(serve, tmp_pat
     assert any("started again" in note for note in run["notes"])
 
 
-def test_a_clock_that_was_set_back_is_said_and_no_duration_is_negative(serve, tmp_path):
+def test_a_clock_that_was_set_back_is_reported_and_no_duration_is_negative(serve, tmp_path):
     for name, shift in (("a", -3 * 86_400), ("b", 3 * 86_400)):
         WrittenRun(tmp_path / name).write(5, end=True)
         file = sorted((tmp_path / name / "index").glob("*/*"))[-1]

@@ -170,7 +170,7 @@ def test_most_of_a_model_may_be_frozen_without_a_word(run):
     assert issues(run) == []
 
 
-def test_micro_batches_without_an_update_are_no_steps_of_the_optimizer(run):
+def test_micro_batches_without_an_update_are_not_steps_of_the_optimizer(run):
     counter = iter(range(100))
 
     def change(params, updates):

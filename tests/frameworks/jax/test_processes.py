@@ -19,7 +19,7 @@ def free_port():
         return str(found.getsockname()[1])
 
 
-def test_each_process_is_a_worker_and_saves_its_part_which_is_said_once(tmp_path):
+def test_each_process_is_a_worker_and_saves_its_part_which_is_reported_once(tmp_path):
     run, port = str(tmp_path / "run"), free_port()
     started = [
         subprocess.Popen(

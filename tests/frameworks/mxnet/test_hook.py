@@ -106,7 +106,7 @@ def test_whoever_chooses_steps_alone_saves_losses(run):
     assert smd.create_trial(str(run)).tensor_names() == ["softmaxcrossentropyloss0_output_0"]
 
 
-def test_what_is_no_block_is_said_to_be_none(run, capfd):
+def test_what_is_not_a_block_is_reported_as_none(run, capfd):
     hook = smd.Hook(str(run))
     hook.register_block("net")
     net = net_of()

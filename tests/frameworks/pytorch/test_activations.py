@@ -101,7 +101,7 @@ def test_the_default_plan_is_still_followed(place):
     assert create_trial(place).observations.exist
 
 
-def test_dead_relu_sees_inside_of_sequential(place):
+def test_dead_relu_sees_inside_sequential(place):
     model = sequential()
     nn.init.constant_(model[0].bias, -100.0)
     nn.init.constant_(model[2].bias, 1.0)
@@ -111,7 +111,7 @@ def test_dead_relu_sees_inside_of_sequential(place):
     assert [finding.tensor for finding in rule.findings] == ["1_output_0"]
 
 
-def test_saturated_activation_sees_inside_of_sequential(place):
+def test_saturated_activation_sees_inside_sequential(place):
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4), nn.Sigmoid())
     nn.init.constant_(model[0].bias, 100.0)
     trial = trained(place, model, include_collections=["tanh_input", "sigmoid_input"])

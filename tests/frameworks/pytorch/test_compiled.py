@@ -91,7 +91,7 @@ WHOLE_STEPS = since("2.2", "2.1 compiles a module again for each new hook")
 @pytest.mark.parametrize(
     "compiled_step", [pytest.param(in_one_piece, marks=WHOLE_STEPS), with_compiled_update]
 )
-def test_of_a_compiled_step_saving_is_no_part(run, compiled_step):
+def test_of_a_compiled_step_saving_is_not_a_part(run, compiled_step):
     def train_compiled(hook, steps):
         torch._dynamo.reset()
         counters.clear()
@@ -154,7 +154,7 @@ def test_a_model_may_be_compiled_after_it_was_registered(run):
     assert trial.has_tensor("gradient/Net_fc2.weight")
 
 
-def test_layers_in_a_graph_are_not_seen_which_is_said_once(run, caplog):
+def test_layers_in_a_graph_are_not_seen_which_is_reported_once(run, caplog):
     hook = hook_in(run)
     hook.logger.addHandler(caplog.handler)
     called = compiled(Net())
@@ -180,7 +180,7 @@ def test_steps_that_save_layers_can_run_uncompiled(run):
 
 
 @pytest.mark.skipif(hasattr(torch.compiler, "set_stance"), reason="before PyTorch 2.6")
-def test_where_no_step_can_run_uncompiled_that_is_said_and_the_rest_is_saved(run, caplog):
+def test_where_no_step_can_run_uncompiled_that_is_reported_and_the_rest_is_saved(run, caplog):
     train(run, steps=4, wrap=compiled, save_config=EVERY_THIRD, compiled_layers="eager")
     assert "From PyTorch 2.6 on they can be" in caplog.text
     trial = smd.create_trial(str(run))

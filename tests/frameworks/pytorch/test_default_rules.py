@@ -64,7 +64,7 @@ def test_a_layer_that_the_optimizer_does_not_move_is_found(tmp_path):
     assert "Sequential_2.weight" in found.get("lost update", ())
 
 
-def test_targets_that_the_criterion_ignores_are_no_labels(tmp_path):
+def test_targets_that_the_criterion_ignores_are_not_labels(tmp_path):
     targets = torch.full((16,), -100)
     targets[:4] = torch.arange(4)
     trial = train(nn.Sequential(*layers()), tmp_path / "run", targets=targets)

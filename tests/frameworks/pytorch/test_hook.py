@@ -235,7 +235,7 @@ def test_a_saved_model_is_loaded_where_there_is_no_smdebug(run, tmp_path):
     assert alone.stdout.startswith("tensor([[")
 
 
-def test_running_a_cell_again_begins_the_run_anew(run):
+def test_running_a_cell_again_begins_the_run_again(run):
     model = Net()
     for times in (2, 3):
         hook = hook_in(run)

@@ -117,7 +117,7 @@ def test_every_dtype_comes_back(run):
     np.testing.assert_array_equal(trial.tensor("every second").value(0), [0, 2, 4])
 
 
-def test_a_layer_that_cannot_be_saved_is_named_once_and_the_rest_goes_on(run, caplog):
+def test_a_layer_that_cannot_be_saved_is_named_once_and_the_rest_continues(run, caplog):
     class Odd(nn.Module):
         def forward(self, x):
             return torch.empty(2, device="meta")
@@ -134,7 +134,7 @@ def test_a_layer_that_cannot_be_saved_is_named_once_and_the_rest_goes_on(run, ca
     assert trial_of(run).tensor("0_output_0").steps() == [0, 1]
 
 
-def test_of_a_scripted_layer_parameters_are_saved_and_the_rest_said_to_be_unseen(run, caplog):
+def test_of_a_scripted_layer_parameters_are_saved_and_the_rest_reported_as_unseen(run, caplog):
     scripted = torch.jit.script(nn.Sequential(nn.Linear(8, 4), nn.ReLU()))
     model = nn.Sequential(scripted, nn.Linear(4, 1))
     with caplog.at_level(logging.WARNING, "smdebug"), hook_in(run) as hook:
@@ -164,7 +164,7 @@ def test_a_scripted_model_is_saved_at_steps_that_are_begun_by_hand(run, caplog):
     assert "with hook.step" in caplog.records[0].getMessage()
 
 
-def test_an_output_of_unknown_kind_is_named_once_and_the_rest_goes_on(run, caplog):
+def test_an_output_of_unknown_kind_is_named_once_and_the_rest_continues(run, caplog):
     class Box:
         def __init__(self, tensor):
             self.tensor = tensor

@@ -36,7 +36,7 @@ def test_a_cross_entropy_is_recognised_with_its_targets(criterion):
     assert term.targets.tolist() == LABELS.tolist()
 
 
-def test_a_cross_entropy_of_probabilities_is_told_from_one_of_scores():
+def test_a_cross_entropy_of_probabilities_is_distinguished_from_one_of_scores():
     model = nn.Sequential(nn.Linear(5, 5), nn.Softmax(dim=1))
     assert term_of(F.cross_entropy(model(SCORES), LABELS)).given == "softmax"
     assert term_of(F.cross_entropy(torch.sigmoid(SCORES), LABELS)).given == "sigmoid"

@@ -327,7 +327,7 @@ def test_a_recorded_loss_of_a_function_is_in_losses(run, name):
     assert train_with(run, loss_of) == [f"{name}_output_0"]
 
 
-def test_recorded_losses_in_a_dict_are_in_losses_and_what_is_no_loss_is_not(run):
+def test_recorded_losses_in_a_dict_are_in_losses_and_what_is_not_a_loss_is_not(run):
     def loss_of(hook, outputs, labels):
         parts = {"main": functional.cross_entropy(outputs, labels), "norm": outputs.norm()}
         hook.record_tensor_value("parts", {**parts, "logits": outputs})

@@ -104,7 +104,7 @@ def test_what_lies_at_the_boundary_of_a_graph_is_seen(make, tmp_path):
         assert any(name.endswith("_output_0") for name in statistics.of("outputs").names)
 
 
-def test_what_lies_inside_of_a_graph_is_named_once(tmp_path):
+def test_what_lies_inside_a_graph_is_named_once(tmp_path):
     handler = logging.Handler()
     logged = []
     handler.emit = lambda record: logged.append(record.getMessage())

@@ -152,7 +152,7 @@ def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
 
 
 @since("2.6", "fully_shard() for everybody")
-def test_shards_are_no_copies_to_be_compared(run):
+def test_shards_are_not_copies_to_be_compared(run):
     two_ranks("compared_shards", run)
     observed = smd.create_trial(str(run)).observations
     assert {tuple(roots) for roots in observed.roots(0).values()} == {("inputs",)}

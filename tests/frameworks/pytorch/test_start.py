@@ -106,7 +106,7 @@ def test_gradients_that_nobody_resets_are_noticed(place):
     assert watched(place, resets=False).facts(5, modes.TRAIN)["gradients_were_reset"] is False
 
 
-def test_accumulated_gradients_are_no_gradients_that_were_not_reset(place):
+def test_accumulated_gradients_are_not_gradients_that_were_not_reset(place):
     inputs, labels = data()
     with smdebug.start(place):
         model = make_model()

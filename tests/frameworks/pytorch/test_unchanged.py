@@ -221,7 +221,7 @@ def watched_models(tmp_path, script):
     return output, trial
 
 
-def test_from_fold_to_fold_steps_go_on_with_the_model_that_is_trained(tmp_path):
+def test_from_fold_to_fold_steps_continue_with_the_model_that_is_trained(tmp_path):
     output, trial = watched_models(tmp_path, FOLDS)
     assert output.split() == ["gone"] * 3
     assert len(trial.steps(smd.modes.TRAIN)) == 15
@@ -336,7 +336,7 @@ train(scripted, 2)
     assert trial.tensor("loss_output_1").steps()[:2] == [0, 2]
 
 
-def test_what_is_configured_wrongly_is_said_before_the_script_runs(script):
+def test_what_is_configured_wrongly_is_reported_before_the_script_runs(script):
     script.write_text("print('ran')")
     config = script.parent / "config.json"
     config.write_text('{"LocalPath": "x", "HookParameters": {"save_all": "perhaps"}}')

@@ -251,7 +251,7 @@ def test_compiling_a_model_warns_of_nothing_that_watching_it_does(place):
     assert len(create_trial(place).series("loss")) == 12
 
 
-def test_without_a_number_to_begin_with_it_is_said_what_to_do(place, logged):
+def test_without_a_number_to_begin_with_it_is_reported_what_to_do(place, logged):
     with smdebug.start(place):
         model = small_model()
         optimizer = torch.optim.SGD(model.parameters(), 0.1)

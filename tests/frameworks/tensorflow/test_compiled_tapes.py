@@ -252,7 +252,7 @@ def test_a_train_step_of_fit_saves_each_batch_once(run):
     assert smd.create_trial(str(run)).steps() == list(range(6))
 
 
-def test_the_function_goes_on_after_the_hook_was_closed(run):
+def test_the_function_continues_after_the_hook_was_closed(run):
     hook, model = hook_in(run), dense()
     step = step_of(model, keras.optimizers.SGD(0.1), hook.wrap_tape)
     step(INPUTS, TARGETS)

@@ -158,7 +158,7 @@ def test_each_call_of_a_layer_that_is_called_again_is_saved(run):
     assert trial.tensor("shared/outputs_1").steps() == [0]
 
 
-def test_models_with_several_inputs_and_layers_inside_of_layers_are_seen(run):
+def test_models_with_several_inputs_and_layers_inside_layers_are_seen(run):
     first, other = keras.Input((4,)), keras.Input((4,))
     inner = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="deep")], name="inner")
     joined = keras.layers.Concatenate(name="join")([first, other])
@@ -204,7 +204,7 @@ def test_asked_to_stop_fit_ends(run):
     assert len(trial_of(run).steps()) < 8
 
 
-def test_running_a_cell_again_begins_the_run_anew(run):
+def test_running_a_cell_again_begins_the_run_again(run):
     for _ in range(2):
         hook = hook_in(run)
         fit(small_model(), hook, epochs=1)
@@ -213,7 +213,7 @@ def test_running_a_cell_again_begins_the_run_anew(run):
     assert hook.training_run == 1
 
 
-def test_a_model_that_is_compiled_anew_is_trained_as_that_says(run):
+def test_a_model_that_is_compiled_again_is_trained_as_that_says(run):
     def train_twice(*callbacks):
         keras.utils.set_random_seed(0)
         model = fit(small_model(), *callbacks, epochs=1)
@@ -269,7 +269,7 @@ def test_of_two_hooks_in_a_fit_the_first_looks_inside_and_the_other_says_so(run,
     assert trial_of(tmp_path / "other").tensor("loss").steps() == list(range(8))
 
 
-def test_a_function_that_is_made_anew_while_it_trains_is_looked_into_as_well(run):
+def test_a_function_that_is_made_again_while_it_trains_is_looked_into_as_well(run):
     class Freeze(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 1:

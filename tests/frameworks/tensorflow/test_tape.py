@@ -51,7 +51,7 @@ def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
     assert trial.tensor_names(collection="losses") == ["loss"]
 
 
-def test_layers_inside_of_a_function_are_said_to_be_unseen(run, caplog):
+def test_layers_inside_a_function_are_reported_as_unseen(run, caplog):
     model = small_model()
     forward = tf.function(lambda inputs: model(inputs))
     with hook_in(run) as hook:

@@ -59,6 +59,6 @@ def test_each_task_is_a_worker_and_the_chief_is_the_first(tmp_path):
         described("worker", 1, {"worker": 2}),
     ],
 )
-def test_who_is_no_trainer_of_several_is_alone(config, monkeypatch):
+def test_who_is_not_a_trainer_of_several_is_alone(config, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", config)
     assert rank_and_size() == (0, 1)

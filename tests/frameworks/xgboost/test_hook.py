@@ -178,7 +178,9 @@ def test_several_classes_have_several_trees_and_shap_values_each(run):
     ],
     ids=["linear", "several targets"],
 )
-def test_what_a_booster_cannot_give_is_said_once_and_the_rest_saved(run, parameters, lacks, caplog):
+def test_what_a_booster_cannot_give_is_reported_once_and_the_rest_saved(
+    run, parameters, lacks, caplog
+):
     values = np.random.default_rng(0).random((30, 4))
     rows = xgboost.DMatrix(values, label=values[:, :2])
     with hook_in(run, train_data=rows, validation_data=rows) as hook:
@@ -203,7 +205,7 @@ def test_data_may_have_any_name_that_xgboost_takes(run):
     assert trial.tensor("hold.out+2026-auc").steps() == [0, 1]
 
 
-def test_what_was_not_given_is_said_once(run, caplog):
+def test_what_was_not_given_is_reported_once(run, caplog):
     with hook_in(run, include_collections=["labels"], validation_data=None) as hook:
         hook.logger.addHandler(caplog.handler)
         train(hook)
@@ -257,7 +259,7 @@ def test_asked_to_stop_the_training_returns_the_model(run):
     assert "enough" in str(hook.stopped)
 
 
-def test_running_a_cell_again_begins_the_run_anew(run):
+def test_running_a_cell_again_begins_the_run_again(run):
     for rounds in (3, 2):
         hook = smd.Hook(str(run), save_config=EVERY_ROUND)
         train(hook, rounds=rounds)

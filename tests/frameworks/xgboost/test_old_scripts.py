@@ -44,7 +44,7 @@ def fail(*args, **kwargs):
 
 
 @pytest.mark.parametrize("method", ["begin_step", "record", "end_step", "flush"])
-def test_an_error_in_a_hook_made_by_default_is_logged_and_the_training_goes_on(
+def test_an_error_in_a_hook_made_by_default_is_logged_and_the_training_continues(
     default_hook, monkeypatch, caplog, method
 ):
     monkeypatch.setattr(default_hook, method, fail)

@@ -41,7 +41,7 @@ def test_a_custom_rule_evaluates_saved_steps_and_its_finding_is_published(tmp_pa
     assert watched.small.index.run(RUN).state.value == "Finished"
 
 
-def test_a_group_that_went_on_before_its_rule_was_known_begins_anew_with_it(tmp_path):
+def test_a_group_that_continued_before_its_rule_was_known_begins_again_with_it(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": "1"})
     small = watched.small
     watched.place.delete("rules.json")
@@ -227,7 +227,7 @@ def test_a_detached_rule_is_stopped_and_its_answer_on_the_way_is_not_taken(tmp_p
     assert watched.found == [0]
 
 
-def test_a_training_that_resumes_while_the_rule_runs_is_evaluated_anew(tmp_path):
+def test_a_training_that_resumes_while_the_rule_runs_is_evaluated_again(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": 100})
     watched.save(0, 1)
     run = watched.small.run_rule

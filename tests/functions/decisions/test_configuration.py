@@ -82,7 +82,7 @@ def test_an_unknown_rule_is_evaluated_where_its_error_is_reported():
     assert group_of(rule("Frobnicate"), {"Deployed"}) == "builtin"
 
 
-def test_a_changed_rule_ends_and_begins_anew():
+def test_a_changed_rule_ends_and_begins_again():
     before = [rule("AllZero"), rule("ExplodingTensor"), rule(threshold="1")]
     after = [rule("ExplodingTensor"), rule(threshold="2")]
     changes = what_changed(before, after)

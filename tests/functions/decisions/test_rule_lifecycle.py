@@ -191,7 +191,7 @@ def test_finished_rules_are_evaluated_again_when_the_run_continues():
         assert reopen(other, CONFIGURATION, at(1)) == (other, ())
 
 
-def test_a_rule_that_is_not_wanted_any_more_is_stopped():
+def test_a_rule_that_is_not_wanted_any_longer_is_stopped():
     rule, events = stop(after(FOUND)[0], CONFIGURATION, "rules.json was changed", at(1))
     assert (rule.status, types(events)) == (RuleStatus.STOPPED, [STATUS_CHANGE])
     assert judge(rule, CONFIGURATION, Clear(), at(2)) == (rule, ())
@@ -205,7 +205,7 @@ def test_a_stopping_rule_has_stopped_when_the_run_ends():
     assert (rule.status, rule.reason, len(events)) == (RuleStatus.STOPPED, "not wanted", 1)
 
 
-def test_a_restarted_training_is_evaluated_anew_and_its_issue_stays_open():
+def test_a_restarted_training_is_evaluated_again_and_its_issue_stays_open():
     before = replace(after(Clear(), FOUND)[0], state=b"seen", state_key="k")
     rule, events = begin_again(before, CONFIGURATION, at(0, training_run=1))
     assert events == ()

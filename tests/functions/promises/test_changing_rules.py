@@ -166,7 +166,7 @@ def test_records_stay_small_however_often_rules_come_and_go(small, source):
     assert statuses["kept"] == "InProgress"
 
 
-def test_a_rule_that_was_forgotten_begins_anew_when_it_comes_back(small):
+def test_a_rule_that_was_forgotten_begins_again_when_it_comes_back(small):
     Saver(small.place()).begin().save(0, FAILING)
     first = {"name": "first", "rule": "ExplodingTensor"}
     _with_rules(small, first)

@@ -297,7 +297,7 @@ def dies(*_: object) -> None:
     raise TooMuch("the function was killed")
 
 
-def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
+def test_a_table_that_asks_to_slow_down_is_not_a_fault_of_the_rule():
     small = SmallWorld(stack_settings(default_rules=("UnchangedTensor",)))
     small.place().write(
         "rules.json",

@@ -15,7 +15,7 @@ from tests.functions.promises.runs import RUN, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
-def test_a_resumed_training_has_its_steps_evaluated_anew(small):
+def test_a_resumed_training_has_its_steps_evaluated_again(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
     for step in range(4):

@@ -47,7 +47,7 @@ class Observed:
     def system_metrics(self, worker: str | None = None) -> dict[int, dict[str, Any]]:
         """Return the system metrics at saved steps: seconds per step, CPU, memory, GPUs.
 
-        Times are averages since the saved step before. Empty if that was not kept.
+        Times are averages since the previous saved step. Empty if that was not kept.
         """
         found = {}
         for step in self.observations.steps():

@@ -111,7 +111,7 @@ class ObservedStep:
         return self._part("digests", kind, self._digests) or {}
 
     def series(self, name: str) -> NDArray[np.float64]:
-        """The values of a scalar since the saved step before: rows of step, mode, mode step, value."""
+        """The values of a scalar since the previous saved step: rows of step, mode, mode step, value."""
         found = self._part("series", name, self._series)
         return _NO_ROWS if found is None else found
 
