@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import smdebug
+from smdebug.cli import watch_command
 from tests.cli.conftest import failing_run
 
 
@@ -88,6 +89,16 @@ def test_the_interrupt_of_a_person_is_the_usual_end(tmp_path, watching):
     until(process, "progress")
     process.send_signal(signal.SIGINT)
     assert (process.wait(60), process.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize(("is_terminal", "printed"), [(True, "\n"), (False, "")])
+def test_after_an_interrupt_the_prompt_has_a_line_of_its_own(
+    is_terminal, printed, capsys, monkeypatch
+):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    watch_command._Screen().interrupted()
+    assert capsys.readouterr().out == printed
 
 
 def test_a_run_of_which_nothing_was_checked_is_not_called_healthy(tmp_path, ask):

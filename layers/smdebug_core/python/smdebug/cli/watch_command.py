@@ -17,7 +17,7 @@ from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import issue_lines
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
-from smdebug.cli.output import output_options, print_json_line, print_note
+from smdebug.cli.output import output_options, print_json_line, print_line, print_note
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def command(
             show.state(places.runs)
             if places.have_ended:
                 break
-    except KeyboardInterrupt:
-        pass  # the usual end of watching
+    except KeyboardInterrupt:  # the usual end of watching
+        show.interrupted()
     show.end(places.runs)
     gaps = []
     for run in places.runs:
@@ -174,6 +174,11 @@ class _Screen:
         for sentence in unread_file_warnings(gaps, run.path):
             print_note(sentence)
 
+    def interrupted(self) -> None:
+        """Leave the line on which the terminal echoes ^C."""
+        if self._screen.is_live:
+            print_line()
+
     def end(self, runs: Sequence[LiveRun]) -> None:
         """Leave the last state on the screen; where nothing is redrawn, print it now."""
         if not self._screen.is_live:
@@ -215,6 +220,9 @@ class _Events:
     def unread(self, run: LiveRun, gaps: Sequence[LeftOut]) -> None:
         files = [gap.to_dict() for gap in gaps]
         print_json_line({"event": "unread", "run": run.path, "left_out": files})
+
+    def interrupted(self) -> None:
+        """Every line has ended."""
 
     def end(self, runs: Sequence[LiveRun]) -> None:
         """Everything was printed when it happened."""

@@ -250,8 +250,8 @@ class aws_errors:  # noqa: N801 - a context manager: with aws_errors(place, perm
         if isinstance(error, aws.NoRegionError):
             problem = (
                 "no AWS region is set: set AWS_REGION, or run `aws configure`. Without AWS: `smdebug "
-                "evaluate RUN` and `smdebug watch RUN` read a run's folder, and `smdebug local` starts the "
-                "application on this machine"
+                "runs FOLDER`, `smdebug evaluate RUN` and `smdebug watch RUN` read folders, and `smdebug "
+                "local` starts the application on this machine"
             )
             return StackUnknown(self._place, problem)
         if isinstance(error, aws.HTTPClientError | aws.ConnectionError):
