@@ -1,8 +1,11 @@
 """Functions of PyTorch are watched wherever a script has taken them from before."""
 
+import functools
+import pickle
 import sys
 from types import ModuleType
 
+from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from smdebug.pytorch import process
@@ -29,6 +32,19 @@ def test_functions_that_a_script_has_imported_before_are_replaced_as_well(monkey
     assert script.criterion(1) == ("watched", 1)
     assert script.fit(1) == ("watched", 1)
     assert script.fit.__defaults__ == (watched, 3)
+
+
+def test_a_model_that_holds_a_function_from_before_can_be_saved(monkeypatch):
+    model = nn.Module()
+    model.activation = F.celu
+    monkeypatch.setattr(F, "celu", F.celu)
+
+    @functools.wraps(F.celu)
+    def watched(x):
+        return x
+
+    process._replace({"celu": watched})
+    assert pickle.loads(pickle.dumps(model)).activation is watched
 
 
 def test_other_functions_of_a_script_stay_as_they_are(monkeypatch):

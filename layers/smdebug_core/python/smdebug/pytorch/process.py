@@ -7,6 +7,7 @@ once, when the first listener to an event is added; without listeners they behav
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, cast
 from weakref import ref
 
 import torch
+from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from smdebug.exceptions import TrainingStopped
@@ -184,7 +186,10 @@ def _scriptable(watched: Any, function: Callable[..., Any]) -> Callable[..., Any
 
 
 def _replace(replacements: Mapping[str, Callable[..., Any]]) -> None:
-    """Replace functions of `torch.nn.functional`, and what scripts have imported from there so far."""
+    """Replace functions of `torch.nn.functional`, and what scripts and models have from there so far.
+
+    A function that is no longer found under its name cannot be pickled.
+    """
     by_identity = {id(getattr(F, name)): made for name, made in replacements.items()}
     for name, made in replacements.items():
         setattr(F, name, made)
@@ -199,6 +204,11 @@ def _replace(replacements: Mapping[str, Callable[..., Any]]) -> None:
                 changed = tuple(by_identity.get(id(default), default) for default in defaults)
                 if any(map(operator.is_not, changed, defaults)):
                     value.__defaults__ = changed
+    for known in gc.get_objects():
+        if issubclass(type(known), nn.Module):
+            for name, value in list(vars(known).items()):
+                if id(value) in by_identity:
+                    vars(known)[name] = by_identity[id(value)]
 
 
 PROCESS = _Process()
