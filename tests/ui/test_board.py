@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import smdebug
@@ -138,6 +141,14 @@ def test_the_module_is_called_for_a_notebook(tmp_path, monkeypatch):
         assert "&amp;frame=1" in shown._repr_html_()
     finally:
         shown.stop()
+
+
+def test_a_notebook_needs_no_other_import_than_that_of_the_package():
+    script = "import smdebug; print(callable(smdebug.ui), 'ui' in dir(smdebug))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_the_list_shows_what_a_run_was_started_with(tmp_path):
