@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -87,8 +89,22 @@ def made_of(held: dict[str, str], number: int) -> tuple[dict[str, Any], dict[str
     return tensors, shapes
 
 
-def questions(trial: Any, steps: list[int]) -> Iterator[tuple[Any, Callable[[], Any]]]:
+Question = tuple[Any, Callable[[], Any]]
+
+
+def questions(trial: Any, steps: list[int]) -> Iterator[Question]:
     """All queries of a trial and its tensors about these steps."""
+    yield from questions_about_the_run(trial)
+    for step in steps:
+        yield from questions_about_a_step(trial, step)
+    for name in [*NAMES, "x", "nobody"]:
+        yield ("has", name), partial(trial.has_tensor, name)
+        yield ("tensor", name), lambda name=name: trial.tensor(name).name
+        if trial.has_tensor(name):
+            yield from questions_about_a_tensor(trial.tensor(name), steps)
+
+
+def questions_about_the_run(trial: Any) -> Iterator[Question]:
     yield "modes", lambda: list(trial.modes())
     yield "workers", trial.workers
     yield "num_workers", lambda: trial.num_workers
@@ -99,56 +115,45 @@ def questions(trial: Any, steps: list[int]) -> Iterator[tuple[Any, Callable[[], 
     yield "by workers", lambda: trial.workers_for_global_step
     yield "in w", lambda: [str(tensor) for tensor in trial.tensors_in_collection("w")]
     for mode in (None, GLOBAL, TRAIN, EVAL, PREDICT):
-        yield ("steps", mode), lambda mode=mode: trial.steps(mode)
-        yield ("all steps", mode), lambda mode=mode: trial.steps(mode, show_incomplete_steps=True)
-        yield ("names", mode), lambda mode=mode: trial.tensor_names(mode=mode)
-        yield ("losses", mode), lambda mode=mode: trial.tensor_names(mode=mode, collection="losses")
-    for step in steps:
-        yield ("mode", step), lambda step=step: trial.mode_modestep(step)
-        for mode in (GLOBAL, TRAIN, EVAL):
-            at = (step, mode)
-            yield ("state", at), lambda at=at: trial.has_passed_step(*at)
-            yield ("global", at), lambda at=at: trial.global_step(at[1], at[0])
-            yield ("names", at), lambda at=at: trial.tensor_names(step=at[0], mode=at[1])
-            yield (
-                ("regex", at),
-                lambda at=at: trial.tensor_names(step=at[0], mode=at[1], regex="^w"),
-            )
-            yield (
-                ("all", at),
-                lambda at=at: trial.tensor_names(step=at[0], mode=at[1], collection="w"),
-            )
-            yield ("labels", at), lambda at=at: trial.labels(*at)
-    for name in [*NAMES, "x", "nobody"]:
-        yield ("has", name), lambda name=name: trial.has_tensor(name)
-        yield ("tensor", name), lambda name=name: trial.tensor(name).name
-        if not trial.has_tensor(name):
-            continue
-        tensor = trial.tensor(name)
-        yield ("original", name), lambda tensor=tensor: tensor.original_name
-        for mode in (None, TRAIN, EVAL):
-            yield ("steps", name, mode), lambda t=tensor, m=mode: t.steps(m)
-            yield ("incomplete", name, mode), lambda t=tensor, m=mode: t.steps(m, True)
-            yield ("first", name, mode), lambda t=tensor, m=mode: t.first_seen(m)
-            yield ("values", name, mode), lambda t=tensor, m=mode: t.values(m)
-        for step in steps:
-            for mode in (GLOBAL, TRAIN):
-                at = (step, mode)
-                yield ("back", name, at), lambda t=tensor, at=at: t.prev_steps(at[0], 2, at[1])
-                yield (
-                    ("all back", name, at),
-                    lambda t=tensor, at=at: t.prev_steps(at[0], mode=at[1]),
-                )
-                yield ("workers", name, at), lambda t=tensor, at=at: t.workers(*at)
-                yield ("shape", name, at), lambda t=tensor, at=at: t.shape(*at)
-                yield ("reductions", name, at), lambda t=tensor, at=at: t.reduction_values(*at)
-                for worker in (None, "worker_1", "nobody"):
-                    of = (*at, worker)
-                    yield ("value", name, of), lambda t=tensor, of=of: t.value(*of)
-                    yield (
-                        ("max", name, of),
-                        lambda t=tensor, of=of: t.reduction_value(of[0], "max", *of[1:], abs=True),
-                    )
+        yield ("steps", mode), partial(trial.steps, mode)
+        yield ("all steps", mode), partial(trial.steps, mode, show_incomplete_steps=True)
+        yield ("names", mode), partial(trial.tensor_names, mode=mode)
+        yield ("losses", mode), partial(trial.tensor_names, mode=mode, collection="losses")
+
+
+def questions_about_a_step(trial: Any, step: int) -> Iterator[Question]:
+    yield ("mode", step), partial(trial.mode_modestep, step)
+    for mode in (GLOBAL, TRAIN, EVAL):
+        at = (step, mode)
+        names = partial(trial.tensor_names, step=step, mode=mode)
+        yield ("state", at), partial(trial.has_passed_step, step, mode)
+        yield ("global", at), partial(trial.global_step, mode, step)
+        yield ("names", at), names
+        yield ("regex", at), partial(names, regex="^w")
+        yield ("all", at), partial(names, collection="w")
+        yield ("labels", at), partial(trial.labels, step, mode)
+
+
+def questions_about_a_tensor(tensor: Any, steps: list[int]) -> Iterator[Question]:
+    name = tensor.name
+    yield ("original", name), lambda: tensor.original_name
+    for mode in (None, TRAIN, EVAL):
+        yield ("steps", name, mode), partial(tensor.steps, mode)
+        yield ("incomplete", name, mode), partial(tensor.steps, mode, True)
+        yield ("first", name, mode), partial(tensor.first_seen, mode)
+        yield ("values", name, mode), partial(tensor.values, mode)
+    for at in product(steps, (GLOBAL, TRAIN)):
+        step, mode = at
+        yield ("back", name, at), partial(tensor.prev_steps, step, 2, mode)
+        yield ("all back", name, at), partial(tensor.prev_steps, step, mode=mode)
+        yield ("workers", name, at), partial(tensor.workers, *at)
+        yield ("shape", name, at), partial(tensor.shape, *at)
+        yield ("reductions", name, at), partial(tensor.reduction_values, *at)
+        for worker in (None, "worker_1", "nobody"):
+            of = (*at, worker)
+            largest = partial(tensor.reduction_value, step, "max", mode, worker, abs=True)
+            yield ("value", name, of), partial(tensor.value, *of)
+            yield ("max", name, of), largest
 
 
 def compare(view: Any, oracle: Any, steps: list[int]) -> None:
