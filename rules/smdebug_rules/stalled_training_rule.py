@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
+from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding, Rule
 from smdebug.rules.action import listed_actions
 from smdebug.rules.parameters import boolean, integer, is_given, text
@@ -124,10 +124,7 @@ class StalledTrainingRule(Rule):
         self.looked = True
         found = self._finding(silence, step, self.last_step)
         self.findings = [found]
-        self._actions.invoke(f"Step {step}: {found}.")
-        met = RuleEvaluationConditionMet(self.rule_name, step)
-        met.findings = (found,)
-        raise met
+        self.raise_met(step, (found,))
 
     def _finding(self, silence: float, step: int, before: int | None) -> Finding:
         since = "since the rule started" if before is None else f"after step {before}"

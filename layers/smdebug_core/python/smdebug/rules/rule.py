@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebugTypeError
@@ -120,7 +120,7 @@ class Rule(ObservedRun, ABC):
             met = self.invoke_at_step(step)
             findings = self._normalised_findings(step) if met else ()
         if met:
-            self._raise_met(step, findings)
+            self.raise_met(step, findings)
         if self.not_checked is not None:
             self.looked = False
 
@@ -143,19 +143,20 @@ class Rule(ObservedRun, ABC):
         finally:
             restore_state(self, before)
         if met:
-            self._raise_met(step, findings)
+            self.raise_met(step, findings)
+
+    def raise_met(self, step: int, findings: tuple[Finding, ...]) -> NoReturn:
+        """Invoke the rule's actions on the findings, and raise `RuleEvaluationConditionMet` with them."""
+        self._actions.invoke(_summary(step, findings), self.base_trial, findings)
+        error = RuleEvaluationConditionMet(self.rule_name, step)
+        error.findings = findings
+        raise error
 
     def _begin_evidence(self) -> None:
         self.findings = []
         self.looked = None
         self.not_checked = None
         self.skipped = {}
-
-    def _raise_met(self, step: int, findings: tuple[Finding, ...]) -> None:
-        self._actions.invoke(_summary(step, findings), self.base_trial, findings)
-        error = RuleEvaluationConditionMet(self.rule_name, step)
-        error.findings = findings
-        raise error
 
     def _normalised_findings(self, step: int) -> tuple[Finding, ...]:
         try:
