@@ -270,7 +270,9 @@ class Cloud:
 
     def _credentials(self, function: Function, environment: str) -> dict[str, str]:
         if self._runs_here(function):
-            key = OWNER  # all functions share their clients here, so callers cannot be told apart
+            key = (
+                OWNER  # all functions share their clients here, so callers cannot be distinguished
+            )
         else:
             key = f"FUNCTION{environment.upper()}"
             self.gate.register(

@@ -36,7 +36,7 @@ class Batch:
 
     @contextmanager
     def seen_again_if_it_fails(self, about: Hashable) -> Iterator[None]:
-        """Have only the messages about this delivered again if the block raises."""
+        """Request redelivery of only the messages about this if the block raises."""
         try:
             yield
         except Exception as problem:  # noqa: BLE001 - no failure may affect other messages

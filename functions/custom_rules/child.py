@@ -153,7 +153,7 @@ class Work:
         from smdebug.rules.state import save_state
         from smdebug.service.items import LARGEST_INLINE_STATE
 
-        if self._rule is None or self._job.get("at_end"):  # a run may go on after its end
+        if self._rule is None or self._job.get("at_end"):  # a run may continue after its end
             return {"state": None}
         more = {"asks_at_end": True} if asks_at_end(type(self._rule)) else {}
         try:

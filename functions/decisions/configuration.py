@@ -39,7 +39,7 @@ MODES = ("TRAIN", "EVAL", "PREDICT", "GLOBAL")
 def without_oldest(rules: Sequence[RuleRecord], wanted: Collection[str]) -> tuple[RuleRecord, ...]:
     """Return the rules without those that ended and were detached before the last `MOST_DETACHED`.
 
-    Of a detached rule, no state is kept: should it be attached again, it begins anew.
+    Of a detached rule, no state is kept: should it be attached again, it starts again.
     """
     ended = [rule for rule in rules if rule.is_over and rule.id not in wanted]
     newest = sorted(ended, key=lambda rule: rule.changed_at)[-MOST_DETACHED:]

@@ -60,7 +60,7 @@ class Reminder(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """A message from an execution of the workflow that had no time left: go on with this group."""
+    """A message from an execution of the workflow that had no time left: continue with this group."""
 
     run: str
     group: str | None  # None: finish the run

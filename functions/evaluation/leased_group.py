@@ -80,7 +80,7 @@ class LeasedGroup:
         self.record = known
 
     def wait(self) -> None:
-        """Have the run checked again in a while, as a rule cannot continue yet."""
+        """Schedule another check of the run, as a rule cannot continue yet."""
         self.waits = True
         leave_check(self.world, self.record, after=RETRY_AFTER)
 

@@ -84,7 +84,7 @@ def ask(
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
         return NothingToCheck()
-    except DamagedFile as damage:  # the step is left out, and the rule goes on
+    except DamagedFile as damage:  # the step is left out, and the rule continues
         note_damage(trial, damage)
         return NothingToCheck()
     except (StepNotYetAvailable, StorageUnavailable, TooMuch):

@@ -94,7 +94,7 @@ class Narrator:
             return
         first, last = steps[0].step, steps[-1].step
         which = f"step {first}" if first == last else f"steps {first} to {last}"
-        # A rule publishes an issue once, and nothing while it goes on.
+        # A rule publishes an issue once, and nothing while it stays open.
         open_issues = [status.name for status in statuses if status.issue_since is not None]
         verdict = (
             self._screen.dim(f"issue still open: {', '.join(open_issues)}")

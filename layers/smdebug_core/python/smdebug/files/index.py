@@ -185,7 +185,7 @@ def _meta(meta: Any, file: str) -> IndexMeta:
     if type(meta) is not dict or not meta:
         raise _Wrong(f"its meta is {_kind(meta) if meta != {} else 'empty'}")
     extras = dict(meta)
-    extras.pop(CHECKSUM_KEY, None)  # of a file that was laid out anew, which has none to check
+    extras.pop(CHECKSUM_KEY, None)  # of a file that was laid out again, which has none to check
     mode_name = extras.pop("mode", None)
     mode = _MODES.get(mode_name) if type(mode_name) is str else None
     if mode is None:

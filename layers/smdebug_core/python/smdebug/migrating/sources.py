@@ -114,7 +114,7 @@ def _unreadable(path: Path, message: str, line: int = 1) -> Source:
 
 
 def parse(file: str, cell: int | None, text: str) -> tuple[Code, list[Finding]]:
-    """Parse what can be parsed; a statement that is not Python is a finding, and the rest goes on."""
+    """Parse what can be parsed; a statement that is not Python is a finding, and the rest is parsed."""
     lines = text.splitlines()
     findings: list[Finding] = []
     if cell is not None:

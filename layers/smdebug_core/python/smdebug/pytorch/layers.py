@@ -69,7 +69,7 @@ class LayerHooks:
         return self._hooked is not None
 
     def forget_wishes(self) -> None:
-        """Work out anew what is wanted: the models have changed."""
+        """Work out again what is wanted: the models have changed."""
         self._wanted.clear()
         self._before, self._circumstances = [], None
 

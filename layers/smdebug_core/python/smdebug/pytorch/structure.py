@@ -87,7 +87,7 @@ class Structure:
 
 
 class KnownStructure:
-    """The structure of a hook's models, worked out anew when they have changed."""
+    """The structure of a hook's models, worked out again when they have changed."""
 
     def __init__(self, models: Models):
         self._models = models

@@ -172,7 +172,7 @@ class _Watcher:
             self._contained(self._consider, module)
 
     def _contained(self, react: Callable[..., object], *details: Any) -> None:
-        """React to what the training does; whatever goes wrong there, it goes on."""
+        """React to what the training does; it continues whatever goes wrong there."""
         try:
             react(*details)
         except TrainingStopped:

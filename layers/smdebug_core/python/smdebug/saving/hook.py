@@ -180,7 +180,7 @@ class CallbackHook(BaseHook):
                 yield from self.tensors_in(value)
 
     def warn_once(self, message: str, kind: str = "") -> None:
-        """Warn of what cannot be done, and go on. Of several warnings of a `kind` the first is logged."""
+        """Warn of what cannot be done, and continue. Of several warnings of a `kind` the first is logged."""
         self.recorder.warn_once(message, kind)
 
     def guarded(self, capture: Callable[[], object]) -> None:

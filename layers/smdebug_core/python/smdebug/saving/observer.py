@@ -208,7 +208,7 @@ class Observer:
         return others
 
     def hand_over(self, clock: StepClock) -> StepTaken:
-        """Return what was gathered of a step, which is made into tensors later; gathering begins anew."""
+        """Return what was gathered of a step, which is made into tensors later; gathering starts again."""
         self.is_carrying_for_long = False
         self._carried_until = time.monotonic() + CARRIED_SECONDS
         self._measurer.end_step()

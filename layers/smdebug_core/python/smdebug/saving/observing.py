@@ -168,7 +168,7 @@ class StepObservations:
         return self._place(known, tensor)
 
     def hand_over(self, step: int) -> StepTaken:
-        """Return what was gathered of the step, which is made into tensors later; gathering begins anew."""
+        """Return what was gathered of the step, which is made into tensors later; gathering starts again."""
         series, observed, facts = self._carried, self._rows, self._facts
         system, self.system = self.system, None
         self._carried, self._rows, self._facts = {}, {}, {}

@@ -35,7 +35,7 @@ def place_for_a_run(out_dir: Place | None) -> Storage:
     try:
         ended = within(lambda: storage.exists(END_MARKER), storage.location)
     except StorageError as error:
-        # Without permission to read, or a connection yet, the training can still go on.
+        # Without permission to read, or a connection yet, the training can still continue.
         question = "It is unknown whether %s holds a finished run: %s"
         warn_of_storage(storage, error, question, out_dir)
         ended = False

@@ -40,7 +40,7 @@ class StopCheck:
             self._watch = None
             get_logger().warning("Stop requests are ignored from now on: %r", error)
             return None
-        self._watch = None  # a training that catches the exception goes on
+        self._watch = None  # a training that catches the exception continues
         request = watch.request or StopRequest()
         stopped = TrainingStopped(request.reason, step, request.finding_id)
         get_logger().warning("%s", stopped)

@@ -49,7 +49,7 @@ class SystemMetrics:
         self._ended = self._clock()
 
     def sample(self) -> Callable[[], dict[str, Any]]:
-        """Return what completes the metrics in the background; measuring begins anew."""
+        """Return what completes the metrics in the background; measuring starts again."""
         now, cpu = self._clock(), process_time()
         metrics: dict[str, Any] = {}
         if self._since is not None and self._steps and now > self._since:

@@ -27,7 +27,7 @@ class Landing:
         """The downloaded object: writable, and private to the caller."""
         if self._file is None:
             return self.room
-        # Mapped anew: a process that is forked later must not see what this one writes into it.
+        # Mapped again: a process that is forked later must not see what this one writes into it.
         return memoryview(_mapped(self._file, len(self.room), mmap.ACCESS_COPY))
 
     def __exit__(

@@ -44,7 +44,7 @@ class Collector:
         self.hidden: str | None = None  # the first inside another graph, which it cannot leave
 
     def offer(self, name: str, collection: str, values: Any) -> None:
-        """Take these tensors, numbered if there are several; numbers go on when a layer is called again."""
+        """Take these tensors, numbered if there are several; a layer called again continues the count."""
         found = [value for value in tree.flatten(values) if keras.ops.is_tensor(value)]
         first = self._numbers.get(name, 0)
         self._numbers[name] = first + len(found)

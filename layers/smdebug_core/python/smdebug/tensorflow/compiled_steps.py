@@ -119,7 +119,7 @@ def can_call_python() -> bool:
     try:
         from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
         from tensorflow.python.saved_model.save_context import in_save_context
-    except ImportError:  # another version of TensorFlow, where XLA cannot be told apart
+    except ImportError:  # another version of TensorFlow, where XLA cannot be detected
         return False
     graph = tf.compat.v1.get_default_graph()
     return (

@@ -95,7 +95,7 @@ class TapeSteps:
         return True
 
     def gradients_requested_in_graph(self, target: Any, sources: Any, gradients: Any) -> None:
-        """Have the function that is traced record the step whenever it runs."""
+        """Make the traced function record the step whenever it runs."""
         self._hook.guarded(
             lambda: self._compiled_steps().add(self._in_graph(target, sources, gradients))
         )

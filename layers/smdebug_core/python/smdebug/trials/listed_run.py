@@ -145,7 +145,7 @@ class ListedRun:
         known = self._shown.all.layouts()
         is_news = self._read_news()
         if self._shown.all.layouts() > known > 0:
-            self._refresh_collections()  # new names: the hook may have written collections anew
+            self._refresh_collections()  # new names: the hook may have written collections again
         if is_news:
             self._idle = 0
             return

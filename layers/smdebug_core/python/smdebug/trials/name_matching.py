@@ -14,7 +14,7 @@ _MOST_PATTERNS = 256
 
 
 def extend_collection(collection: Collection, newer: Collection) -> None:
-    """Add the names and patterns of a collection that was read anew."""
+    """Add the names and patterns of a collection that was read again."""
     collection.tensor_names |= newer.tensor_names
     collection.include([p for p in newer.include_regex if p not in collection.include_regex])
 

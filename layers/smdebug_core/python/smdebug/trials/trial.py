@@ -291,7 +291,7 @@ class Trial(Observed, ShownRun):
         if given is None:
             given = Collection(coll_name) if known is None else known
             self._collections_given[coll_name] = given
-        elif known is not None and known is not given:  # read anew since
+        elif known is not None and known is not given:  # read again since
             extend_collection(given, known)
         return given
 
@@ -448,7 +448,7 @@ class Trial(Observed, ShownRun):
     # As a value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to open the run again: a copy, here or in another process, reads it anew."""
+        """Return how to open the run again: a copy, here or in another process, reads it again."""
         opened = (type(self), self.name, self.storage, self.path, self.range_steps, self.attempt)
         return _reopened, opened, (self._collections_given, self.dynamic_refresh)
 

@@ -95,7 +95,7 @@ class Statistics:
         per_stretch: int,
         budget: int = BUDGET,
     ) -> Statistics:
-        """Return statistics that go on from those stretches; the last of them counts as full."""
+        """Return statistics that continue those stretches; the last of them counts as full."""
         made = cls(budget)
         made._first, made._last, made._low = stretches
         made._count = len(made._first)
