@@ -17,7 +17,7 @@ _HEAD = """\
 
 A rule checks one condition at every saved step of a run. Two sets come with the library: [the default
 set](#the-default-set), which evaluates a run when no rules are named, and the rules of the old library, by name.
-[Writing a rule](writing-a-rule.md) shows how to add your own.
+[Write a rule](writing-a-rule.md) shows how to add your own.
 
 ```python
 import smdebug
