@@ -8,8 +8,9 @@ import threading
 
 
 class Proxy:
-    """Passes requests below a prefix on, as jupyter-server-proxy does, and answers as they come.
+    """Passes requests below a prefix on, as jupyter-server-proxy does.
 
+    An answer is passed on as it comes if the request accepts a stream of events alone, else at its end.
     Below `proxy/absolute/PORT` the whole path is passed on, else what follows the prefix.
     """
 
@@ -59,7 +60,8 @@ class _Passing(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("connection", "close")
         self.end_headers()
-        while data := answer.read1(65536):
+        is_stream = self.headers.get("accept") == "text/event-stream"
+        while data := answer.read1(65536) if is_stream else answer.read():
             try:
                 self.wfile.write(data)
                 self.wfile.flush()

@@ -32,6 +32,8 @@ def hub(serve, tmp_path):
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
         token = {"x-smdebug-token": client.server.token, "x-smdebug": "1", "host": HUB}
         target = prefix + path
+        if stream:
+            token["accept"] = "text/event-stream"
         data = None if body is None else json.dumps(body)
         connection.request(method, target, body=data, headers=token if headers is None else headers)
         answer = connection.getresponse()

@@ -66,6 +66,7 @@ export function live(runs, changed, connected) {
       try {
         const answer = await asked(`api/events${query({ runs: runs.join(",") })}`, {
           signal: ending.signal,
+          headers: { accept: "text/event-stream" }, // without it the proxies of notebooks hold a stream back until its end
         });
         connected(true);
         const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
