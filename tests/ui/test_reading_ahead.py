@@ -1,4 +1,4 @@
-"""A second process reads a long run: the charts are those that the server makes by itself."""
+"""Other processes read a long run: the charts are those that the server makes by itself."""
 
 from __future__ import annotations
 
@@ -81,41 +81,43 @@ def read_alone(path):
 
 
 def begun(path):
-    """Return a reader whose second process is ready, and that process."""
+    """Return a reader whose other processes are ready, and those."""
     reader = RunReader(path, clock=itertools.count().__next__)  # every slice is over at once
     reader.advance(0.0)
-    process = reader._ahead._process
-    while not process.is_ready and not process.has_failed:
-        process.wait(60)
-    return reader, process
+    processes = reader._ahead._processes
+    for process in processes:
+        while not process.is_ready and not process.has_failed:
+            process.wait(60)
+    return reader, processes
 
 
-def test_the_charts_are_those_of_reading_alone(small, run):
-    reader, process = begun(run)
+def test_the_charts_are_those_of_reading_alone(small, run, monkeypatch):
     taken = []
-    process_parts = process.parts
+    extend = Charts.extend
 
-    def parts():
-        found = process_parts()
-        taken.extend(part.last for part in found)
-        return found
+    def noted(charts, later):
+        taken.append(max(later.series["loss"].steps))
+        extend(charts, later)
 
-    process.parts = parts
+    monkeypatch.setattr(Charts, "extend", noted)
+    reader, processes = begun(run)
+    assert len(processes) == 2
     while not reader.is_read:
         reader.advance(60.0)
     assert len(taken) > 5
-    assert np.diff(taken).tolist() == [32] * (len(taken) - 1)
-    assert reader._ahead._process is None  # it has ended
+    assert np.diff(taken).tolist() == [32] * (len(taken) - 1)  # in their order
+    assert not reader._ahead._processes  # they have ended
     expected = shown(read_alone(run).charts)
     assert shown(reader.charts) == expected
     assert any("step 140" in what for what in expected["damaged"])
     assert max(reader.series["loss"].steps) == STEPS - 1
 
 
-def test_without_the_second_process_the_server_reads_on(small, run, caplog):
-    reader, process = begun(run)
+@pytest.mark.parametrize("which", [0, 1])
+def test_without_one_of_the_processes_the_server_reads_on(small, run, which):
+    reader, processes = begun(run)
     reader.advance(0.0)
-    process.close()
+    processes[which].close()
     while not reader.is_read:
         reader.advance(60.0)
     assert shown(reader.charts) == shown(read_alone(run).charts)
@@ -131,7 +133,7 @@ def test_a_process_that_cannot_start_costs_nothing(small, run, monkeypatch):
     while not reader.is_read:
         reader.advance(60.0)
     assert shown(reader.charts) == shown(read_alone(run).charts)
-    assert reader._ahead._process is None
+    assert not reader._ahead._processes
 
 
 def test_a_short_run_and_one_in_a_bucket_are_read_without_it(run, monkeypatch):

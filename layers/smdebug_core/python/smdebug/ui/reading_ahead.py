@@ -1,6 +1,6 @@
-"""Which steps of a long run a second process reads, while the server lists the others and answers pages.
+"""Which steps of a long run other processes read, while the server lists the others and answers pages.
 
-Only its speed depends on that process: the charts are the same, and without it the server reads the steps.
+Only its speed depends on them: the charts are the same, and without them the server reads the steps.
 """
 
 from __future__ import annotations
@@ -20,71 +20,89 @@ AT_A_TIME = 512
 ALIGNED = 64
 """A power of two. The steps sent begin at multiples of it, as `Statistics.extend` needs."""
 WORTH_IT = 4 * AT_A_TIME
-"""From how many unread steps on a second process is started, which takes half a second."""
+"""From how many unread steps on other processes are started, which takes half a second."""
+_PROCESSES = 2
 _UNDER_WAY = 2
+"""Tasks that a process has at a time."""
 _MOST_LAYOUTS = 256
 
 
 class ReadingAhead:
-    """Has a second process read the steps of one run, while that is worth it. One thread uses it."""
+    """Has other processes read the steps of one run, while that is worth it. One thread uses it."""
 
     def __init__(self, path: str, *, is_allowed: bool = True):
         self._path = path
         self._is_allowed = is_allowed
-        self._process: SecondProcess | None = None
+        self._processes: list[SecondProcess] = []
+        self._tasks = 0
+        """How many tasks were sent: each process gets every n-th."""
+        self._answers = 0
         self._sent = 0
         """How many steps were sent or read before."""
         self._layouts: dict[int, Workers] = {}
 
     @property
     def is_ready(self) -> bool:
-        """Whether the process can be sent steps."""
-        return self._process is not None and self._process.is_ready
+        """Whether the processes can be sent steps."""
+        return bool(self._processes) and all(each.is_ready for each in self._processes)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the process has read something, or for so long."""
-        if self._process is not None and self._process.under_way:
-            self._process.wait(seconds)
+        """Wait until the next steps were read, or for so long."""
+        if self._tasks > self._answers:
+            self._next_process.wait(seconds)
 
     def read(
         self, trial: Trial, steps: Sequence[int], through: int, charts: Charts, *, is_all: bool
     ) -> tuple[int, bool]:
-        """Add what the process has read to the charts, which have the steps up to `through` so far.
+        """Add what the processes have read to the charts, which have the steps up to `through` so far.
 
-        Return up to which step they have them now, and whether the process reads the next ones. `is_all` says
+        Return up to which step they have them now, and whether others read the next ones. `is_all` says
         whether `steps` are all steps that there are now.
         """
         count = bisect_right(steps, through)
-        if self._process is None:
+        if not self._processes:
             if not self._is_worth_it(trial, len(steps) - count):
                 return through, False
-            self._process = SecondProcess(self._path)
-        process = self._process
-        for last, later in process.parts():
-            charts.extend(later)
-            through, count = last, bisect_right(steps, last)
-        if not process.has_failed:
-            if not process.under_way and self._sent != count:
-                if not process.is_ready or count % ALIGNED:
+            self._processes = [SecondProcess(self._path) for _ in range(_PROCESSES)]
+        while (part := self._next_process.next_part()) is not None:
+            self._answers += 1
+            charts.extend(part.charts)
+            through, count = part.last, bisect_right(steps, part.last)
+        if not self._has_failed():
+            is_under_way = self._tasks > self._answers
+            if not is_under_way and self._sent != count:
+                if not self.is_ready or count % ALIGNED:
                     return through, False
                 self._begin_after(trial, steps[:count])
-            self._send(process, trial, steps, charts)
-            if process.under_way or not is_all:
+            self._send(trial, steps, charts)
+            if self._tasks > self._answers or not is_all:
                 return through, True
-        if process.has_failed:
-            self._is_allowed = False
-            get_logger().warning(
-                f"The process that read {self._path} ahead has ended, so reading it takes longer"
-            )
         self.end()
         return through, False
 
     def end(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.close()
-        self._process, self._sent = None, 0
+        """End the processes."""
+        for process in self._processes:
+            process.close()
+        self._processes = []
+        self._tasks = self._answers = self._sent = 0
         self._layouts.clear()
+
+    @property
+    def _next_process(self) -> SecondProcess:
+        """The process with the task whose answer is next."""
+        return self._processes[self._answers % len(self._processes)]
+
+    def _has_failed(self) -> bool:
+        for process in self._processes:
+            process.notice()
+        if not any(process.has_failed for process in self._processes):
+            return False
+        self._is_allowed = False
+        get_logger().warning(
+            f"A process that read {self._path} ahead has ended, so reading it takes longer"
+        )
+        return True
 
     def _is_worth_it(self, trial: Trial, unread: int) -> bool:
         if not self._is_allowed or unread < WORTH_IT:
@@ -98,11 +116,10 @@ class ReadingAhead:
         for step in steps:
             self._note_layout(step, _written(trial, step))
 
-    def _send(
-        self, process: SecondProcess, trial: Trial, steps: Sequence[int], charts: Charts
-    ) -> None:
-        """Send the next steps, as long as there are enough and the process has time."""
-        while process.under_way < _UNDER_WAY and len(steps) - self._sent >= AT_A_TIME:
+    def _send(self, trial: Trial, steps: Sequence[int], charts: Charts) -> None:
+        """Send the next steps, as long as there are enough and the processes have time."""
+        most = _UNDER_WAY * len(self._processes)
+        while self._tasks - self._answers < most and len(steps) - self._sent >= AT_A_TIME:
             some = steps[self._sent : self._sent + AT_A_TIME]
             at = {step: _written(trial, step) for step in some}
             for step, workers in at.items():
@@ -113,7 +130,9 @@ class ReadingAhead:
             per_stretch = {
                 kind: min(ALIGNED, each.steps_in_a_stretch) for kind, each in charts.kinds.items()
             }
+            process = self._processes[self._tasks % len(self._processes)]
             process.send(Task(some, {**self._layouts, **at}, per_stretch))
+            self._tasks += 1
             self._sent += AT_A_TIME
 
     def _note_layout(self, step: int, workers: Workers) -> None:

@@ -1,4 +1,4 @@
-"""A second process that makes the charts of some hundred steps at a time, for the one that serves pages.
+"""Another process that makes the charts of some hundred steps at a time, for the one that serves pages.
 
 `python -m smdebug.ui.second_process PATH` is that process. It gets what the index files of the steps say,
 reads their event files, and ends when its input does.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -46,9 +47,7 @@ class SecondProcess:
     def __init__(self, path: str):
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._answers: SimpleQueue[Part | None] = SimpleQueue()
-        self._parts: list[Part] = []
-        self.under_way = 0
-        """How many tasks have no answer yet."""
+        self._parts: deque[Part] = deque()
         self.is_ready = False
         self.has_failed = False
         process = _started(path)
@@ -64,19 +63,21 @@ class SecondProcess:
     def send(self, task: Task) -> None:
         """Have these steps read after those sent before."""
         self._tasks.put(task)
-        self.under_way += 1
 
     def wait(self, seconds: float) -> None:
         """Wait until there is an answer, or for so long."""
         if not self._parts and not self.has_failed:
             self._take(seconds)
 
-    def parts(self) -> list[Part]:
-        """Return the answers since the last time."""
+    def next_part(self) -> Part | None:
+        """Return the answer to the next task; None if there is none yet."""
+        self.notice()
+        return self._parts.popleft() if self._parts else None
+
+    def notice(self) -> None:
+        """Notice what the process has done."""
         while self._take(None):
             pass
-        parts, self._parts = self._parts, []
-        return parts
 
     def _take(self, seconds: float | None) -> bool:
         """Take over an answer; return whether there was one."""
@@ -89,7 +90,6 @@ class SecondProcess:
         elif not self.is_ready:
             self.is_ready = True
         else:
-            self.under_way -= 1
             self._parts.append(part)
         return True
 
