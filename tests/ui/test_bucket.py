@@ -117,7 +117,7 @@ def test_events_are_fetched_once_although_rules_read_them_too(s3, tmp_path, monk
     copy_run(s3, tmp_path / "a", "runs", "a")
     with requests_to_s3() as requests:
         trial = open_run("s3://runs/a")
-        trial.event_files._budget = 1 << 16  # about twenty of these files
+        trial.event_files.limit(1 << 16)  # about twenty of these files
         reader = RunReader("s3://runs/a", trial=trial)
         while reader.advance(0.01):
             pass

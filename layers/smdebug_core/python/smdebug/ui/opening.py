@@ -62,8 +62,9 @@ class Opening:
 
     def _end(self, trial: Trial, *, is_kept: bool, went_on: bool) -> Opened:
         self._trial, self._kept, self.is_under_way = None, None, False
-        trial.event_files.limit(_KEPT_BYTES)
-        trial.observations.limit(_KEPT_BYTES)
+        if trial.storage.concurrency == 1:  # reading a bucket twice costs requests
+            trial.event_files.limit(_KEPT_BYTES)
+            trial.observations.limit(_KEPT_BYTES)
         return Opened(trial, is_kept, went_on)
 
 
