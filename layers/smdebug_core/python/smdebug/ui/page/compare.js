@@ -87,7 +87,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     replace(table, h("table", {}, h("thead", {}, h("tr", {}, ...["run", "steps", "first difference", "verdict"].map((text) => h("th", { scope: "col", text })))),
       h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
         h("th", { scope: "row" }, swatch(place), h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
-        h("td", { class: "wide", text: divergence(run, place), title: divergence(run, place) }),
+        h("td", { class: "difference", text: divergence(run, place), title: divergence(run, place) }),
         h("td", { class: run.issues.length ? "bad" : run.passed ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked && !run.passed ? "no rule could check it" : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
     drawVerdicts(found.runs);
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
