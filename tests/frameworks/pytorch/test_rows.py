@@ -9,7 +9,14 @@ from smdebug.numbers.rows import MEASURED, matrix_of, sample_of
 from smdebug.numbers.rows import measured as measured_by_numpy
 from smdebug.pytorch.measuring import TorchMeasurer
 from smdebug.pytorch.on_device import DeviceBatch, Ring
-from smdebug.pytorch.rows import Rows, digest_of, is_measurable, row_without_waiting, sampled
+from smdebug.pytorch.rows import (
+    Rows,
+    digest_of,
+    is_measurable,
+    measure,
+    row_without_waiting,
+    sampled,
+)
 from smdebug.saving.measuring import SMALL, InBatch
 
 TENSORS = {
@@ -33,6 +40,8 @@ TENSORS = {
     "odd part of another": torch.randn(1000)[1:998],
     "a parameter": torch.nn.Parameter(torch.randn(8, 8)),
     "long": torch.randn(300_001),
+    "nothing above zero": -torch.relu(torch.randn(4000)),
+    "nothing negative": torch.rand(4096) + 1,
 }
 
 
@@ -43,6 +52,11 @@ def as_numpy(tensor):
 
 def row_on_cpu(tensor):
     return Rows().row(tensor.detach().reshape(-1))
+
+
+def row_of_pieces_on_cpu(tensor, monkeypatch):
+    monkeypatch.setattr("smdebug.pytorch.rows._PIECE_ON_CPU", 70)
+    return row_on_cpu(tensor)
 
 
 def row_of_pieces(tensor, monkeypatch):
@@ -64,8 +78,21 @@ def check_row(found, tensor):
 def test_rows_are_those_of_numpy(name, monkeypatch):
     tensor = TENSORS[name]
     check_row(row_on_cpu(tensor), tensor)
+    check_row(row_of_pieces_on_cpu(tensor, monkeypatch), tensor)
     check_row(row_without_waiting(tensor.detach().reshape(-1)).tolist(), tensor)
     check_row(row_of_pieces(tensor, monkeypatch), tensor)
+
+
+@pytest.mark.parametrize("name", ["normal", "half zeros", "huge", "float64", "float16", "long"])
+def test_what_has_changed_is_measured_as_the_difference(name, monkeypatch):
+    now = TENSORS[name]
+    before = now.flip(0) * 0.5
+    whole = measure(now - before)
+    monkeypatch.setattr("smdebug.pytorch.rows._PIECE_ON_CPU", 1000)
+    found = measure(now, before=before)
+    check_row(found.numbers, now - before)
+    np.testing.assert_array_equal(found.sample, whole.sample)
+    np.testing.assert_array_equal(before, TENSORS[name].flip(0) * 0.5)  # it is not overwritten
 
 
 def content_of(tensor):

@@ -6,6 +6,7 @@ from torch import nn
 
 import smdebug.pytorch as smd
 from smdebug.runs.zooming import request_zoom
+from smdebug.saving.measuring import SMALL
 
 STEPS = 40
 
@@ -59,6 +60,32 @@ def test_named_tensors_are_saved_whole_at_consecutive_steps(run):
         np.testing.assert_allclose(np.sqrt(np.mean(gradient**2)), rms, rtol=1e-5)
         update = trial.tensor("update/Sequential_0.weight").value(step)
         np.testing.assert_array_equal(update, (before[step + 1] - before[step]).numpy())
+
+
+def test_the_update_of_a_large_parameter_is_saved_whole(run):
+    torch.manual_seed(0)
+    model = nn.Linear(128, 128)
+    assert model.weight.numel() > SMALL
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    changes = []
+    with watch(run) as hook:
+        hook.register_module(model)
+        for step in range(30):
+            if step == 15:
+                hook.flush()
+                request_zoom(str(run), ["^update/"], steps=3)
+            before = model.weight.detach().clone()
+            optimizer.zero_grad()
+            model(torch.randn(4, 128)).square().mean().backward()
+            optimizer.step()
+            changes.append((model.weight.detach() - before).numpy())
+    trial = smd.create_trial(str(run))
+    (name,) = [name for name in trial.tensor_names(collection="zoom") if "weight" in name]
+    for step in (20, 21, 22):
+        np.testing.assert_array_equal(trial.tensor(name).value(step), changes[step])
+        statistics = trial.statistics(step, kind="updates")
+        rms = statistics.column("rms")[statistics.names.index(name)]
+        np.testing.assert_allclose(np.sqrt(np.mean(changes[step] ** 2)), rms, rtol=1e-5)
 
 
 def test_a_training_that_is_zoomed_into_is_the_same_to_the_last_bit(run):

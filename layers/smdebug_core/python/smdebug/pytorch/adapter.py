@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from smdebug.pytorch.arrays import (
+    Change,
     Copied,
     as_array,
     copy_values,
@@ -18,7 +19,7 @@ from smdebug.pytorch.arrays import (
 )
 from smdebug.pytorch.measuring import TorchMeasurer
 from smdebug.pytorch.ranks import rank_and_size
-from smdebug.pytorch.rows import is_measurable
+from smdebug.pytorch.rows import is_measurable, measure
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
 from smdebug.saving.measuring import InBatch, Measured
 
@@ -37,12 +38,12 @@ class TorchAdapter(FrameworkAdapter):
             return as_array(value)
         if isinstance(value, Copied):
             return value.array
-        return super().to_array(value)
+        return as_array(value.values()) if isinstance(value, Change) else super().to_array(value)
 
     def owns_its_memory(self, value: Any, array: Array) -> bool:
         if isinstance(value, torch.Tensor):
             return owns_its_values(value, array)
-        return isinstance(value, Copied) or super().owns_its_memory(value, array)
+        return isinstance(value, Copied | Change) or super().owns_its_memory(value, array)
 
     def copy(self, target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
         copy_values(target, source)
@@ -68,6 +69,8 @@ class TorchAdapter(FrameworkAdapter):
         return TorchMeasurer()
 
     def measure(self, value: Any, measurer: Any, *, digest: bool) -> Measured | InBatch | None:
+        if isinstance(value, Change):
+            return measure(value.now, before=value.before)
         if not isinstance(value, torch.Tensor):
             return super().measure(value, measurer, digest=digest)
         found: Measured | InBatch | None
@@ -81,6 +84,8 @@ class TorchAdapter(FrameworkAdapter):
         return found
 
     def form(self, value: Any) -> tuple[tuple[int, ...], str]:
+        if isinstance(value, Change):
+            value = value.now
         if not isinstance(value, torch.Tensor):
             return super().form(value)
         values = _local(value)

@@ -63,6 +63,30 @@ class Copied(NamedTuple):
     array: np.ndarray[Any, Any]
 
 
+class Change(NamedTuple):
+    """What has changed of a plain tensor on the CPU, which is subtracted when it is needed."""
+
+    now: torch.Tensor
+    before: torch.Tensor
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.now.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.now.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return self.now.numel() * self.now.element_size()
+
+    def values(self) -> torch.Tensor:
+        """The difference, in memory of its own."""
+        with torch.no_grad():
+            return self.now.detach() - self.before
+
+
 def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
     """Copy between arrays of one dtype, on as many threads as PyTorch uses."""
     dtype = values.dtype

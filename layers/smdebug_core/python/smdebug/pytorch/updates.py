@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import torch
 
 from smdebug.numbers.rows import SAMPLE_SIZE
-from smdebug.pytorch.arrays import PLAIN
+from smdebug.pytorch.arrays import PLAIN, Change, is_plain
 from smdebug.pytorch.rows import is_measurable, sampled
+from smdebug.saving.measuring import SMALL
 
 _CAN_COPY = hasattr(torch, "_foreach_copy_")
 _TOGETHER = 4 << 20
@@ -131,11 +132,15 @@ class Updates:
 
     def _changes(
         self, before: Iterable[tuple[str, torch.Tensor]]
-    ) -> Iterator[tuple[str, torch.Tensor]]:
+    ) -> Iterator[tuple[str, torch.Tensor | Change]]:
         for name, values in before:
             kept = self._kept[name]
             now = _sample(values) if self.are_sampled else values
-            if now.shape == kept.shape:  # a step may replace a parameter's values
+            if now.shape != kept.shape:  # a step may replace a parameter's values
+                continue
+            if now.is_cpu and now.numel() > SMALL and now.dtype is kept.dtype and is_plain(now):
+                yield f"update/{name}", Change(now, kept)
+            else:
                 torch.sub(now, kept, out=kept)
                 yield f"update/{name}", kept
 
