@@ -13,6 +13,9 @@ class ModeKeys(Enum):
     PREDICT = 3
     GLOBAL = 4
 
+    # Enum's own hash is a Python function, which takes longer than a look-up. Members exist once.
+    __hash__ = object.__hash__
+
 
 ALLOWED_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT, ModeKeys.GLOBAL]
 ALLOWED_MODE_NAMES = [mode.name for mode in ALLOWED_MODES]

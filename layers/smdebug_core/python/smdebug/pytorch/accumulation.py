@@ -50,11 +50,11 @@ class Accumulation:
 
     def placed(self, due: Members, mode_step: int, *, is_next_due: bool) -> Members:
         """Return what to save at this step: what is due, unless the update has not happened yet."""
-        batches = self.batches
         if self._waiting is not None:
             due |= self._waiting.due
         elif not due or is_next_due:
             return due
+        batches = self.batches
         if not self._updates or batches == 1:
             self._waiting = None
             return due

@@ -79,7 +79,7 @@ class Change(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return self.now.numel() * self.now.element_size()
+        return int(self.now.numel() * self.now.element_size())
 
     def values(self) -> torch.Tensor:
         """The difference, in memory of its own."""

@@ -181,9 +181,7 @@ class AroundLayer(_OfHook):
         self.outputs = outputs
 
     def __call__(self, module: nn.Module, args: Any, *rest: Any) -> None:
-        if is_compiling() or is_tracing():
-            return
-        if self.hook.saves_now and not in_backward():
+        if not (is_compiling() or is_tracing()):
             _after_layer(self, module, args, rest[0] if self.inputs else {}, rest[-1])
 
 
@@ -191,6 +189,8 @@ class AroundLayer(_OfHook):
 def _after_layer(
     around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
 ) -> None:
+    if not around.hook.saves_now or graph_task() != -1:  # in a backward pass: see `in_backward`
+        return
     if (
         "_is_replica" in module.__dict__
     ):  # which DataParallel sets; getattr would search the whole module

@@ -106,11 +106,6 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[
     return groups
 
 
-def learning_rates(optimizer: torch.optim.Optimizer) -> list[Any]:
-    """The learning rate of each group; a tensor is returned as it is, to be read later."""
-    return [group.get("lr") for group in optimizer.param_groups]
-
-
 def batch_facts(inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
     """The size of the batch, and how many of its rows are distinct."""
     given = next((tensor for tensor in inputs if tensor.dim()), None)
@@ -127,22 +122,23 @@ def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
 
     Of long rows `_MOST_COMPARED` values are compared.
     """
-    rows = batch.detach()
-    if rows.layout is not torch.strided or rows.is_complex() or not 1 < len(rows) <= 1 << 16:
+    rows = batch.detach()  # so that nothing here is part of a graph
+    count = rows.shape[0]
+    if rows.layout is not torch.strided or rows.is_complex() or not 1 < count <= 1 << 16:
         return lambda: None
-    rows = rows.reshape(len(rows), -1)
+    if rows.dim() != 2:
+        rows = rows.reshape(count, -1)
     length = rows.shape[1]
     if not length:
         return lambda: None
-    with torch.no_grad():
-        compared = rows
-        if length > _MOST_COMPARED:
-            compared = rows.index_select(1, places_on(rows.device, length, _MOST_COMPARED))
-        if rows.is_cpu:
-            kept = compared.clone() if compared is rows else compared
-            return lambda: _count_distinct(kept.double().numpy())
-        # Rows that are equal have equal projections, to the last bit, as the same operations make them.
-        projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
+    compared = rows
+    if length > _MOST_COMPARED:
+        compared = rows.index_select(1, places_on(rows.device, length, _MOST_COMPARED))
+    if rows.is_cpu:
+        kept = compared.clone() if compared is rows else compared
+        return lambda: _count_distinct(kept.double().numpy())
+    # Rows that are equal have equal projections, to the last bit, as the same operations make them.
+    projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
     fetch = fetched(projections)
     return lambda: _distinct_values(fetch())
 
@@ -177,14 +173,11 @@ def loss_facts(graph: LossGraph) -> dict[str, Any]:
 
 def with_own_targets(graph: LossGraph) -> LossGraph:
     """Return the same with copies of targets on the CPU, which do not change."""
-    return graph._replace(
-        terms=tuple(
-            term._replace(targets=term.targets.clone())
-            if term.targets is not None and term.targets.is_cpu
-            else term._replace(targets=None)
-            for term in graph.terms
-        )
-    )
+    terms = []
+    for criterion, given, rows, classes, targets in graph.terms:
+        kept = targets.clone() if targets is not None and targets.is_cpu else None
+        terms.append(LossTerm(criterion, given, rows, classes, kept))
+    return LossGraph(tuple(terms), graph.factor, graph.broadcast)
 
 
 def _term_facts(term: LossTerm) -> dict[str, Any]:

@@ -58,7 +58,8 @@ class Gradients:
         self._due = {id(parameter): (name, parameter) for name, parameter in wanted}
         for key, (_, parameter) in self._due.items():
             if self.has_optimizer:
-                self._before[key] = _State.of(parameter.grad)
+                gradient = parameter.grad
+                self._before[key] = None if gradient is None else _State.of(gradient)
             elif parameter.is_leaf and not is_lazy(parameter):
                 handle = parameter.register_post_accumulate_grad_hook(self._after_accumulation)
                 self._handles.append(handle)
@@ -113,8 +114,8 @@ class _State(NamedTuple):
     version: int
 
     @classmethod
-    def of(cls, gradient: torch.Tensor | None) -> _State | None:
-        return None if gradient is None else cls(ref(gradient), gradient._version)
+    def of(cls, gradient: torch.Tensor) -> _State:
+        return cls(ref(gradient), gradient._version)
 
     def is_past(self, gradient: torch.Tensor) -> bool:
         """Return whether a backward pass has created another gradient, or added to this one."""

@@ -23,6 +23,7 @@ from smdebug.saving.control import Agree
 from smdebug.saving.framework import require
 from smdebug.saving.hook import FrameworkHook
 from smdebug.saving.options import HookOptions, takes
+from smdebug.saving.recorder_states import State
 from smdebug.saving.save_plan import Members
 from smdebug.saving.step_clock import StepClock
 
@@ -30,6 +31,7 @@ require("PyTorch", "torch", "torch")
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._C import _current_graph_task_id as graph_task  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
 
 from smdebug.pytorch.activations import (  # noqa: E402
@@ -44,7 +46,6 @@ from smdebug.pytorch.callbacks import (  # noqa: E402
     BeforeCompiled,
     BeforeForward,
     BeforeOptimizer,
-    in_backward,
 )
 from smdebug.pytorch.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.layers import LayerHooks  # noqa: E402
@@ -61,7 +62,7 @@ from smdebug.pytorch.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
 from smdebug.pytorch.scripting import script_without_callbacks  # noqa: E402
-from smdebug.pytorch.structure import KnownStructure, Structure  # noqa: E402
+from smdebug.pytorch.structure import KnownStructure  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 
@@ -265,9 +266,9 @@ class Hook(FrameworkHook):
             self.contain(error)
 
     def _before_forward(self, module: nn.Module, in_graph: bool) -> None:
-        if self._by_hand or self.has_closed:
+        if self._by_hand or self.recorder.state is State.CLOSED:  # a property would count here
             return
-        if in_backward():
+        if graph_task() != -1:  # within a backward pass: activations are recomputed
             self._recomputes = self._recomputes or self._begins_without_gradients()
             return
         mode = None
@@ -373,11 +374,13 @@ class Hook(FrameworkHook):
                 self._leave_optimizers()
             return
         structure = self._structure.now()
-        parameters = structure.parameters
+        values = structure.values()
         if self._observer is not None:
+            parameters = list(zip(structure.names, values, strict=True))
             self._observer.begin_step(structure, self._models.first, parameters)
-        self._record_parameters(parameters)
-        self._expect_gradients(structure)
+        if not self.recorder.observe_group(structure.names, values):
+            self._record_parameters(list(zip(structure.names, values, strict=True)))
+        self._expect_gradients(structure.gradient_names, values)
         self._layers.hook(structure, self._losses.layers, self.due, in_graph)
 
     def _all_layers(self) -> list[Layer]:
@@ -400,19 +403,18 @@ class Hook(FrameworkHook):
             else:
                 self.record(name, parameter)
 
-    def _expect_gradients(self, structure: Structure) -> None:
+    def _expect_gradients(self, names: tuple[str, ...], values: list[nn.Parameter]) -> None:
         # A forward without gradients is followed by none: what changes them is zero_grad().
         keeps_gradients = self._by_hand or self._recomputes or torch.is_grad_enabled()
         if not keeps_gradients or not self._sees_optimizers:
             return
-        wanted = self.recorder.wanted
-        expected = [
-            (name, parameter)
-            for name, parameter in structure.gradients
-            if parameter.requires_grad and wanted(name) is not None
-        ]
+        pairs = zip(names, values, strict=True)
+        expected = [pair for pair in pairs if pair[1].requires_grad]
+        if not self.recorder.observes_all(names):
+            wanted = self.recorder.wanted
+            expected = [pair for pair in expected if wanted(pair[0]) is not None]
         if expected:
-            self.gradients.of(parameter for _, parameter in expected)
+            self.gradients.of(values)
             self.gradients.expect(expected)
             self._watch_optimizers()
 
@@ -471,9 +473,14 @@ class Hook(FrameworkHook):
 
     def record_inputs(self, name: str, values: Any) -> None:
         """Record the inputs of a layer: every tensor in them, however nested, as `<name>_input_<i>`."""
-        if self._observer is not None and self.due and self._observer.is_model(name):
-            self._observer.note_batch(list(self.tensors_in(values)))
-        super().record_inputs(name, values)
+        if not self.due:
+            return
+        tensors = values
+        if type(values) is not list or any(type(value) is not torch.Tensor for value in values):
+            tensors = list(self.tensors_in(values))
+        if self._observer is not None and self._observer.is_model(name):
+            self._observer.note_batch(tensors)
+        self.record_numbered(f"{name}_input_", tensors)
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""

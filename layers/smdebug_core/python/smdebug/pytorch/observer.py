@@ -86,6 +86,10 @@ class TorchObserver:
         self._groups: list[Any] | None = None
         """The parameters of the optimizers' groups, as they were noted last."""
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
+        self._latest: tuple[Callable[[], Any], _OptimizerState] = (_no_optimizer, _OptimizerState())
+        """The optimizer that was met last, with what is known of it."""
+        self._known: list[tuple[ref[Any], _OptimizerState]] = []
+        """The same: to iterate over a dictionary of weak keys takes ten times as long."""
         self._met = 0
         self._states: list[_OptimizerState] = []
         self._updates = Updates(hook)
@@ -126,8 +130,11 @@ class TorchObserver:
             note.note_lasting(modules=structure.modules)
         note.note_lasting(**facts.parameter_facts(parameters))
         if model is not None:
-            note.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
-            note.note(**facts.autocast_facts(parameters[0][1].device.type if parameters else "cpu"))
+            device = parameters[0][1].device.type if parameters else "cpu"
+            note.note(
+                **facts.mode_facts(model, name_of, structure.mode_dependent),
+                **facts.autocast_facts(device),
+            )
         if self._spans_steps:
             self._updates.before_step(parameters)
         self._note_optimizers()
@@ -175,20 +182,20 @@ class TorchObserver:
     # What the process does
 
     def before_backward(self, tensors: Sequence[Any]) -> None:
-        self._guarded(self._before_backward, tensors)
-
-    def _before_backward(self, tensors: Sequence[Any]) -> None:
         self._backwards += 1
         for state in self._states:
             state.backwards += 1
             if not state.was_clear:
-                state.was_clear = _is_clear(state)
+                parameter = state.witness() if state.witness is not None else None
+                state.was_clear = (
+                    parameter is None or parameter.grad is None or _is_clear(parameter)
+                )
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
                 continue
-            loss = getattr(tensor, UNSCALED, tensor)
+            loss = tensor.__dict__.get(UNSCALED, tensor)
             self._hook.carry(LOSS, loss)
-            if self._hook.saves_now and not self._has_described:
+            if not self._has_described and self._hook.saves_now:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
@@ -227,17 +234,22 @@ class TorchObserver:
 
     # Optimizers
 
+    @kept_out_of_graphs
     def before_optimizer(self, optimizer: Any, has_closure: bool) -> None:
-        if has_closure:
-            self.accumulation.forget()
-        self._guarded(self._before_optimizer, optimizer)
+        try:
+            self._before_optimizer(optimizer)
+        except Exception as error:  # noqa: BLE001
+            self._hook.fail(error)
         if has_closure:
             self.accumulation.forget()
 
     def _before_optimizer(self, optimizer: Any) -> None:
-        state = self._state_of(optimizer)
+        known, state = self._latest
+        if known() is not optimizer:
+            state = self._state_of(optimizer)
         self._note_rhythm()
-        if self._hook.saves_now:
+        saves_now = self._hook.saves_now
+        if saves_now:
             ours = [
                 (name, parameter)
                 for group in optimizer.param_groups
@@ -253,19 +265,26 @@ class TorchObserver:
                 backward_passes=state.backwards,
                 gradients_were_reset=all(known.stepped_clear for known in self._states),
             )
-        self._carry_rates(optimizer, state)
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        if saves_now or rates != state.rates:
+            self._carry_rates(rates, state)
 
     def _note_rhythm(self) -> None:
         """Note at which step an optimizer updates parameters."""
-        self._hook.note_update()
-        step = self._hook.last_step
+        hook = self._hook
+        hook.note_update()
+        step = hook.last_step
         if len(self._states) > 1:
             self.accumulation.forget()
         elif step is not None and step.mode not in (ModeKeys.EVAL, ModeKeys.PREDICT):
             self.accumulation.updated(step.mode_step)
 
+    @kept_out_of_graphs
     def after_optimizer(self, optimizer: Any) -> None:
-        self._guarded(self._after_optimizer, optimizer)
+        try:
+            self._after_optimizer(optimizer)
+        except Exception as error:  # noqa: BLE001
+            self._hook.fail(error)
 
     def _measure_updates(self) -> None:
         self._updates.after_step()
@@ -279,9 +298,11 @@ class TorchObserver:
 
     def _after_optimizer(self, optimizer: Any) -> None:
         self._hook.note_step_end()
-        if self._updates and not self._spans_steps:
+        if self._updates.before and not self._spans_steps:
             self._measure_updates()
-        state = self._state_of(optimizer)
+        known, state = self._latest
+        if known() is not optimizer:
+            state = self._state_of(optimizer)
         state.backwards, state.was_clear = 0, False
         if state.witness is None or state.witness() is None:
             state.witness = _witness(optimizer)
@@ -290,23 +311,26 @@ class TorchObserver:
             self._note_optimizers()
 
     def _state_of(self, optimizer: Any) -> _OptimizerState:
-        state = self._optimizers.get(optimizer)
-        if state is None:  # it is met at its first step, for which all passes so far may have been
-            state = self._optimizers[optimizer] = _OptimizerState(self._backwards, self._met)
+        found = self._optimizers.get(optimizer)
+        if found is None:  # it is met at its first step, for which all passes so far may have been
+            found = self._optimizers[optimizer] = _OptimizerState(self._backwards, self._met)
             self._groups = None
             self._met += 1
-            self._states = list(self._optimizers.values())
-        return state
+            self._known = [(ref(each), its) for each, its in self._optimizers.items()]
+            self._states = [its for _, its in self._known]
+        self._latest = ref(optimizer), found
+        return found
 
     def _numbered(self) -> list[tuple[Any, int]]:
-        return [(optimizer, state.number) for optimizer, state in self._optimizers.items()]
+        return [
+            (optimizer, state.number)
+            for known, state in self._known
+            if (optimizer := known()) is not None
+        ]
 
-    def _carry_rates(self, optimizer: Any, state: _OptimizerState) -> None:
-        rates = facts.learning_rates(optimizer)
-        if rates == state.rates and not self._hook.saves_now:
-            return
-        state.rates = list(rates)
-        number = list(self._optimizers).index(optimizer)
+    def _carry_rates(self, rates: list[Any], state: _OptimizerState) -> None:
+        state.rates = rates
+        number = [each for known, each in self._known if known() is not None].index(state)
         for group, rate in enumerate(rates):
             if rate is not None:
                 self._hook.carry(f"learning_rate/{number}/{group}", rate)
@@ -337,6 +361,10 @@ class _After:
             observer.after_optimizer(optimizer)
 
 
+def _no_optimizer() -> None:
+    """Return what no optimizer is."""
+
+
 def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
     """The smallest parameter that has a gradient that is not all zero."""
     candidates = [
@@ -351,10 +379,8 @@ def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
     return None
 
 
-def _is_clear(state: _OptimizerState) -> bool:
-    """Whether the witness has no gradient, or one of zeros."""
-    parameter = state.witness() if state.witness is not None else None
-    if parameter is None or parameter.grad is None:
-        return True
+def _is_clear(parameter: torch.Tensor) -> bool:
+    """Return whether the gradient of a witness has nothing but zeros."""
     # Reading a GPU would wait for it: zeros count as a reset if they were written in place.
-    return not bool(parameter.grad.any()) if parameter.is_cpu else True
+    gradient = parameter.grad
+    return gradient is None or not parameter.is_cpu or not bool(gradient.any())

@@ -17,12 +17,12 @@ from weakref import ref
 
 import torch
 from torch import nn
+from torch._C import _current_graph_task_id as graph_task
 from torch.nn import functional as F  # noqa: N812
 
 from smdebug.exceptions import TrainingStopped
 from smdebug.pytorch.callbacks import (
     WatchingHook,
-    in_backward,
     is_compiling,
     is_tracing,
     kept_out_of_graphs,
@@ -127,11 +127,14 @@ class _Process:
     def _backward(self, backward: Any) -> Any:
         @functools.wraps(backward, updated=())  # one kept out of graphs would replace ours, too
         def watched_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(tensors, Iterator):  # which can be read once
-                tensors = tuple(tensors)
-            # A recomputation of activations calls it within a backward pass.
-            if self._listeners["before_backward"] and not in_backward():
+            if isinstance(tensors, torch.Tensor):  # as mostly
+                given: Sequence[Any] = (tensors,)
+            else:
+                if isinstance(tensors, Iterator):  # which can be read once
+                    tensors = tuple(tensors)
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
+            # A recomputation of activations calls it within a backward pass.
+            if self._listeners["before_backward"] and graph_task() == -1:
                 self.tell("before_backward", given)
             return backward(tensors, *args, **kwargs)
 

@@ -172,7 +172,7 @@ def _smallest(values: torch.Tensor) -> float:
     """Return the smallest value: first of rows, then of the results, which takes half of the time."""
     if values.numel() % _COLUMNS == 0:
         values = values.view(-1, _COLUMNS).amin(1)
-    return values.min().item()
+    return float(values.min())
 
 
 class _Kernel(threading.local):

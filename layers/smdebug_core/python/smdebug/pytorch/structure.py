@@ -6,11 +6,11 @@ of them, a tenth of the time of working out their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-import torch
 from torch import nn
 
 from smdebug.pytorch import facts
@@ -41,6 +41,10 @@ class Structure:
             for model, root in known
             for name, parameter in parameters_of(unwrapped(model), root)
         ]
+        self.names = tuple(known.name for known in self._parameters)
+        """The names of the parameters, and in the same order:"""
+        self.gradient_names = tuple(known.gradient for known in self._parameters)
+        self._references = [known.parameter for known in self._parameters]
         self.roots = frozenset(root for _, root in known)
         self.modules = [
             [name_of(module) or root, *rest]
@@ -62,28 +66,15 @@ class Structure:
             if (module := known()) is not None
         ]
 
-    @property
-    def parameters(self) -> list[tuple[str, nn.Parameter]]:
-        """The parameters that still exist, each with its name."""
-        return [
-            (name, parameter)
-            for name, _, known in self._parameters
-            if (parameter := known()) is not None
-        ]
+    def values(self) -> list[nn.Parameter]:
+        """The parameters, in the order of their names, while this is the structure of the models."""
+        values: list[Any] = list(map(operator.call, self._references))
+        return values
 
     @property
     def mode_dependent(self) -> list[nn.Module]:
         """Modules of the first model whose result may depend on their mode, as far as they still exist."""
         return [module for known in self._of_mode if (module := known()) is not None]
-
-    @property
-    def gradients(self) -> list[tuple[str, nn.Parameter]]:
-        """The parameters that still exist, each with the name of its gradient."""
-        return [
-            (gradient, parameter)
-            for _, gradient, known in self._parameters
-            if (parameter := known()) is not None
-        ]
 
 
 class KnownStructure:
@@ -110,29 +101,22 @@ class KnownStructure:
 
 
 def _are(kept: _Kept, parts: Sequence[Any]) -> bool:
-    return len(kept) == len(parts) and all(
-        known() is part for known, part in zip(kept, parts, strict=True)
-    )
+    return len(kept) == len(parts) and all(map(operator.is_, map(operator.call, kept), parts))
 
 
 def _collect(model: nn.Module, parts: list[Any], texts: list[Any]) -> None:
     """Add every module and parameter to `parts`, and what else decides on names to `texts`."""
-    waiting: list[nn.Module] = [model]
-    seen: set[int] = set()
-    while waiting:
-        module = waiting.pop()
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
-        parts.append(module)
+    modules: list[nn.Module] = [model]  # it grows
+    seen = {id(model)}
+    for module in modules:
         texts += type(module), module._compiled_call_impl is None
-        parts += _present(module._parameters.values())
-        children = module._modules
-        for name, child in children.items():
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                parts.append(parameter)  # noqa: PERF401 - a comprehension is a call per module
+        for name, child in module._modules.items():
             if child is not None:
                 texts.append(name)
-                waiting.append(child)
-
-
-def _present(values: Iterable[torch.Tensor | None]) -> Iterator[torch.Tensor]:
-    return (value for value in values if value is not None)
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    modules.append(child)
+    parts += modules

@@ -44,7 +44,8 @@ class Updates:
         self._hook = hook
         self._packed: Any = None
         self._kept: dict[str, torch.Tensor] = {}
-        self._before: list[tuple[str, torch.Tensor]] = []
+        self.before: list[tuple[str, torch.Tensor]] = []
+        """The parameters whose updates are to be recorded, while there are any."""
         self._copies: list[torch.Tensor] = []
         self._forms: list[tuple[object, ...]] = []
         """The forms of the parameters that are copied together; empty if each is copied by itself."""
@@ -53,7 +54,7 @@ class Updates:
 
     def __bool__(self) -> bool:
         """Whether a step has begun whose updates are to be recorded."""
-        return bool(self._before)
+        return bool(self.before)
 
     def before_step(self, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Keep these parameters, each with its name, as they are."""
@@ -62,18 +63,18 @@ class Updates:
         if self._names == [name for name, _ in given]:
             self._packed = self._hook.packed(self._update_names, values)
             if self._packed is not None:
-                self._before = given
+                self.before = given
                 return
         with torch.no_grad():
             if self._are_as_before(given):
-                self._before = given
+                self.before = given
                 torch._foreach_copy_(self._copies, values)
                 return
             self._keep_all(given)
 
     def after_step(self) -> None:
         """Record what the step has changed."""
-        before, self._before = self._before, []
+        before, self.before = self.before, []
         packed, self._packed = self._packed, None
         if packed is not None:
             now = [parameter for _, parameter in before]
@@ -94,7 +95,7 @@ class Updates:
 
     def forget(self) -> None:
         """Drop all copies."""
-        self._before.clear()
+        self.before.clear()
         self._kept.clear()
         self._copies, self._forms, self._names, self._packed = [], [], [], None
 
@@ -113,20 +114,20 @@ class Updates:
 
     def _keep_all(self, given: Sequence[tuple[str, torch.Tensor]]) -> None:
         self._copies, self._forms, self._names = [], [], []
-        self._before = [
+        self.before = [
             (name, values)
             for name, parameter in given
             if (values := _values(parameter)) is not None
         ]
-        bytes_of_all = sum(_size(values) for _, values in self._before)
+        bytes_of_all = sum(_size(values) for _, values in self.before)
         self.are_sampled = bytes_of_all > max(MIN_BYTES, SHARE * bytes_of_all)
-        for name, values in self._before:
+        for name, values in self.before:
             self._keep(name, values)
         is_plain = all(type(parameter) in PLAIN for _, parameter in given)
         fits = bytes_of_all <= _TOGETHER and not self.are_sampled
-        if fits and is_plain and len(self._before) == len(given) and _CAN_COPY:
+        if fits and is_plain and len(self.before) == len(given) and _CAN_COPY:
             self._copies = [self._kept[name] for name, _ in given]
-            self._forms = [(name, *_form(values)) for name, values in self._before]
+            self._forms = [(name, *_form(values)) for name, values in self.before]
             self._names = [name for name, _ in given]
             self._update_names = tuple([f"update/{name}" for name in self._names])
 

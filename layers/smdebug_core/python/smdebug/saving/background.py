@@ -142,7 +142,8 @@ class BackgroundWriter:
 
     def _take_in(self, job: StepJob) -> bool | None:
         """Return whether the job was taken; None if there is no room yet."""
-        self._check_threads()
+        if self._order:  # else none is busy
+            self._check_threads()
         if self._closed:
             return False
         if self.failed:

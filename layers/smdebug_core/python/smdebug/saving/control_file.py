@@ -52,8 +52,7 @@ class ControlFile:
     def look(self) -> bytes | None:
         """Return the content, if it is known and meant for this training. Failures are not raised."""
         now = time.monotonic()
-        still_asking = self._asking is not None and self._asking.is_alive()
-        if not still_asking and now >= self._next_look:
+        if now >= self._next_look and not (self._asking is not None and self._asking.is_alive()):
             self._next_look = now + self._every
             thread = threading.Thread(target=self._ask, name="smdebug-control", daemon=True)
             try:

@@ -83,10 +83,7 @@ class DefaultPlan(SavePlan):
         self._known: dict[tuple[str, Members], tuple[Wanted | None]] = {}
         self._groups: dict[tuple[tuple[str, ...], Members], bool] = {}
         self._blocks = {mode: _FirstOfBlock(self.of_mode(mode)) for mode in _IN_BLOCKS}
-
-    def of_mode(self, mode: ModeKeys) -> ModePlan:
-        blocks = getattr(self, "_blocks", None)
-        return super().of_mode(mode) if blocks is None or mode not in blocks else blocks[mode]
+        self._modes.update(self._blocks)
 
     def entered(self, mode: ModeKeys, first: int) -> None:
         """Note that the training has changed to this mode, and which of its steps comes first."""
@@ -105,6 +102,10 @@ class DefaultPlan(SavePlan):
     @property
     def observed_members(self) -> Members:
         return self._first_zoom - 1
+
+    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+        known = self._known.get((tensor_name, due))  # what is zoomed into is never there
+        return super().wanted(tensor_name, due) if known is None else known[0]
 
     def planned(self, tensor_name: str, due: Members) -> Wanted | None:
         known = self._known.get((tensor_name, due))
@@ -149,6 +150,7 @@ class ReplicaPlan(DefaultPlan):
     """Keeps digests of parameters and batches, to be compared with those of the first worker."""
 
     digests_only = True
+    wanted = SavePlan.wanted  # `planned` refuses more than what is known of it
 
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)

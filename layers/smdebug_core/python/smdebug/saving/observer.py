@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +54,7 @@ class _Group(NamedTuple):
 
     def is_known(self, names: Sequence[str]) -> bool:
         """Return whether tensors of these names are known as they were."""
-        get = self.known.get
-        return all(get(name) is member for name, member in zip(names, self.members, strict=True))
+        return all(map(is_, map(self.known.get, names), self.members))
 
 
 class Observer:
@@ -89,7 +89,9 @@ class Observer:
         """Keep a value of one number for the series of that name; other values are ignored."""
         number = None if self.digests_only else self._adapter.number(value)
         if number is not None:
-            self.observations.carry(name, self._measurer.kept(number), clock)
+            if type(number) is not float:
+                number = self._measurer.kept(number)
+            self.observations.carry(name, number, clock)
             self.is_carrying_for_long = time.monotonic() > self._carried_until
 
     def observe(self, name: str, value: Any) -> bool:
@@ -116,7 +118,10 @@ class Observer:
         Single numbers take the longer path: they belong to series, too.
         """
         known = self._known.get(name)
-        if known is None or known.is_number or not known.is_of(value):
+        if known is None or known.is_number:
+            return False
+        shape = getattr(value, "shape", None)
+        if shape is None or shape != known.shape or getattr(value, "dtype", None) != known.dtype:
             return False
         if known.places is None or not self._measurer.fits(value):
             return self.observe(name, value)

@@ -68,6 +68,9 @@ class _Names(NamedTuple):
     number: int
 
 
+_new = tuple.__new__
+
+
 class _Rows(NamedTuple):
     """Rows of a matrix, each with its place, that were measured together."""
 
@@ -133,7 +136,8 @@ class StepObservations:
         A value is whatever `float` accepts; it is converted in the background.
         """
         rows = self._carried.setdefault(name, [])
-        rows.append((clock.step, clock.mode.value, clock.mode_step, value))
+        step, mode, mode_step, _, _ = clock
+        rows.append((step, mode._value_, mode_step, value))
         if len(rows) > MAX_CARRIED:
             del rows[: len(rows) // 2]
 
@@ -143,9 +147,11 @@ class StepObservations:
 
     def note_lasting(self, **facts: Any) -> None:
         """Keep facts that hold until they change. They are written with the layout."""
-        if any(self._lasting.get(name) != fact for name, fact in facts.items()):
-            self._lasting.update(facts)
-            self._layout_step = None
+        lasting = self._lasting
+        for name, fact in facts.items():
+            if lasting.get(name) != fact:
+                lasting[name] = fact
+                self._layout_step = None
 
     def observe(self, kind: str, tensor: ObservedTensor, measured: Measured | InBatch) -> None:
         """Keep what was measured of a tensor at the current step."""
@@ -158,7 +164,8 @@ class StepObservations:
         rows = self._rows.get(kind)
         if rows is None:
             rows = self._rows[kind] = []
-        rows.append(_Rows(places, measured))
+        # The class itself, called with two arguments, takes three times as long.
+        rows.append(_new(_Rows, (places, measured)))
 
     def place_of(self, kind: str, tensor: ObservedTensor) -> int | None:
         """Return the place of a tensor among those of its kind, from now on; None if there is no room."""
@@ -181,8 +188,10 @@ class StepObservations:
                 self._layout_step = step
                 layout = self._layout()
             facts["layout"] = self._layout_step
-        rows = {kind: self._kinds[kind].names for kind in observed}
-        names = {kind: _Names(known, len(known)) for kind, known in rows.items()}
+        kinds = self._kinds
+        names = {
+            kind: _new(_Names, ((known := kinds[kind].names), len(known))) for kind in observed
+        }
         return StepTaken(series, observed, facts, layout, names, self._digests_only)
 
     def _layout(self) -> Layout:

@@ -150,7 +150,7 @@ class OpenStep(StepRecording):
                 job.commit()
                 after_index(job.step)
 
-        return job._replace(write=write, commit=commit)
+        return StepJob(job.step, job.size, write, commit, job.abort)
 
     def _extras(self) -> Mapping[str, Any]:
         interrupted = {"interrupted": True} if self.interrupted else {}

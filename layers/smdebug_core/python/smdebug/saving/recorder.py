@@ -227,7 +227,8 @@ class Recorder:
         try:
             if observer is not None:
                 if wanted is OBSERVED and observer.observe_again(name, value):
-                    self.open_step()
+                    if self.open is None:
+                        self.open_step()
                     return
                 if prod(getattr(value, "shape", ())) == 1:
                     self.carry(name, value)
@@ -260,18 +261,22 @@ class Recorder:
 
         Return whether it could: only if all of them are small and were observed before.
         """
-        observer, due, run = self.capture.observer, self.due, self.run
+        observer, due = self.capture.observer, self.due
         if (
             observer is None
             or not due
-            or run is None
-            or not isinstance(run.plan, DefaultPlan)
-            or not run.plan.observes_all(names, due)
+            or not self.observes_all(names)
             or not observer.observe_group(names, values, before)
         ):
             return False
-        self.open_step()
+        if self.open is None:
+            self.open_step()
         return True
+
+    def observes_all(self, names: Sequence[str]) -> bool:
+        """Return whether tensors of these names are observed at the step that runs, and no more."""
+        plan = None if self.run is None else self.run.plan
+        return isinstance(plan, DefaultPlan) and plan.observes_all(tuple(names), self.due)
 
     def save(
         self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
@@ -299,7 +304,9 @@ class Recorder:
 
     def carry(self, name: str, value: Any) -> None:
         """Keep a value of one number for the series of that name, at every step; ignore other values."""
-        clock = self.last_step
+        if self._passed:
+            self._count_passed_steps()
+        clock = self._last_step
         observer = self.capture.observer
         if observer is not None and clock is not None and self.state < _QUIET:
             observer.carry(name, value, clock)
@@ -380,7 +387,7 @@ class Recorder:
         taken = observer.hand_over(step)
         if taken.is_empty:
             return
-        if self._is_handed_over():
+        if self.open is None and self._is_handed_over():
             for name, make, _ in taken.tensors():
                 self._late_tensors().add(name, make(), None)
         else:
@@ -405,7 +412,8 @@ class Recorder:
         if not (self._was_due or run.stopping.every_step):
             return
         # By the plan, not by what was saved: ranks that save nothing have to ask at the same steps.
-        is_due = bool(run.plan.of_mode(last.mode).due(last.mode_step))
+        plan = run.plan.of_mode(last.mode)
+        is_due = bool(plan.due(last.mode_step))
         stopped = run.stopping.stop_after(last.step, is_save_step=is_due)
         if stopped is None:
             return

@@ -51,16 +51,17 @@ class SystemMetrics:
     def sample(self) -> Callable[[], dict[str, Any]]:
         """Return what completes the metrics in the background; measuring starts again."""
         now, cpu = self._clock(), process_time()
-        metrics: dict[str, Any] = {}
+        metrics: dict[str, float] = {}
         if self._since is not None and self._steps and now > self._since:
             taken = now - self._since
-            metrics["step_seconds"] = _rounded(taken / self._steps)
-            metrics["waiting_seconds"] = _rounded(self._waited / self._steps)
-            metrics["cpu_percent"] = _rounded(100 * (cpu - self._cpu_before) / taken)
+            metrics["step_seconds"] = taken / self._steps
+            metrics["waiting_seconds"] = self._waited / self._steps
+            metrics["cpu_percent"] = 100 * (cpu - self._cpu_before) / taken
         self._since, self._cpu_before, self._steps, self._waited = now, cpu, 0, 0.0
 
         def completed() -> dict[str, Any]:
-            return {**metrics, **self._read_machine(now)}
+            rounded = {name: _rounded(value) for name, value in metrics.items()}
+            return {**rounded, **self._read_machine(now)}
 
         return completed
 

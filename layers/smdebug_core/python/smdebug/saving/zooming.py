@@ -25,7 +25,6 @@ COLLECTION = "zoom"
 """The collection of the tensors that were saved whole on request."""
 MOST_BYTES = 64 << 20
 """The bytes that zooming adds to one step of one worker."""
-_WITHOUT_TRAINING = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
 class Zoom:
@@ -66,7 +65,7 @@ class Zoom:
     def widened(self, due: Members, clock: StepClock) -> Members:
         """Return what is due at a step that begins, with what is zoomed into."""
         mode = clock.mode
-        if mode in _WITHOUT_TRAINING:
+        if mode is ModeKeys.EVAL or mode is ModeKeys.PREDICT:
             return due
         if self._request is None and not self._plan.of_mode(mode).asks_at(clock.mode_step):
             return due
