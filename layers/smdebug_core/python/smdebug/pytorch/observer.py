@@ -193,7 +193,7 @@ class TorchObserver:
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
                 continue
-            loss = tensor.__dict__.get(UNSCALED, tensor)
+            loss = getattr(tensor, UNSCALED, tensor)
             self._hook.carry(LOSS, loss)
             if not self._has_described and self._hook.saves_now:
                 graph = describe(loss)
