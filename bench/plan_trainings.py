@@ -19,8 +19,10 @@ logging.disable(logging.WARNING)
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
+from torch.optim import optimizer
 
 import smdebug.pytorch as smd
+from smdebug.pytorch.process import CRITERIA, PROCESS
 
 FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
@@ -103,6 +105,29 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def no_callbacks() -> Iterator[None]:
+    """Make PyTorch what it is without the library: some callbacks are called for every training."""
+    hooks = (optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
+    kept = [dict(known) for known in hooks]
+    listeners = dict(PROCESS._listeners)
+    replaced = [(torch.autograd, "backward"), *((F, name) for name in CRITERIA)]
+    ours = [getattr(owner, name) for owner, name in replaced]
+    for known in hooks:
+        known.clear()
+    PROCESS._listeners.update(dict.fromkeys(listeners, ()))
+    for (owner, name), function in zip(replaced, ours, strict=True):
+        setattr(owner, name, getattr(function, "__wrapped__", function))
+    try:
+        yield
+    finally:
+        for (owner, name), function in zip(replaced, ours, strict=True):
+            setattr(owner, name, function)
+        PROCESS._listeners.update(listeners)
+        for known, before in zip(hooks, kept, strict=True):
+            known.update(before)
 
 
 @contextmanager
