@@ -8,7 +8,12 @@ from hypothesis.extra import numpy as arrays
 
 from smdebug.numbers import packed
 from smdebug.numbers.digests import content_digest
-from smdebug.numbers.packed import digests_together, measure_together
+from smdebug.numbers.packed import (
+    Scratch,
+    digests_together,
+    measure_end_to_end,
+    measure_together,
+)
 from smdebug.numbers.rows import MEASURED, SAMPLE_SIZE, measured, sample_of
 
 RANDOM = np.random.default_rng(0)
@@ -38,6 +43,21 @@ def check(found, given):
 def test_rows_and_samples_are_those_of_each_array(together, monkeypatch):
     monkeypatch.setattr(packed, "_VALUES_TOGETHER", together)
     check(measure_together(ARRAYS), ARRAYS)
+
+
+@pytest.mark.parametrize("together", [1, 700, 1 << 17])
+@pytest.mark.parametrize("left_out", [(), (1, 2, 6, 7)])
+def test_arrays_end_to_end_have_the_rows_of_each(together, left_out, monkeypatch):
+    monkeypatch.setattr(packed, "_VALUES_TOGETHER", together)
+    given = [array for place, array in enumerate(ARRAYS) if place not in left_out]
+    flat = [array.reshape(-1) for array in given]
+    joined = np.concatenate([flat[0], flat[0][:7], flat[0][:0]])
+    sizes = [flat[0].size, 7, 0, *(array.size for array in flat[1:])]
+    check(
+        measure_end_to_end([joined, *flat[1:]], sizes, Scratch()),
+        [flat[0], flat[0][:7], flat[0][:0], *flat[1:]],
+    )
+    assert measure_end_to_end([], [], Scratch()).numbers.shape == (0, len(MEASURED))
 
 
 def test_equal_values_have_no_spread():

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from json.encoder import encode_basestring_ascii as quoted
 from operator import itemgetter
@@ -110,18 +111,21 @@ def encode_index(
 
 def _written(tensors: Sequence[TensorEntry]) -> Iterator[str]:
     """Yield the JSON of each entry, by hand: `json` took half the time of saving a small tensor."""
-    known: dict[object, str] = {}  # few tensors of a step differ in both dtype and shape
     for name, start, length, crc, dtype, shape in tensors:
-        end = known.get((dtype, shape))
-        if end is None:
-            end = "}"
-            if shape is not None:
-                end = f', "shape": {json.dumps(shape)}{end}'
-            if dtype is not None:
-                end = f', "dtype": {quoted(dtype)}{end}'
-            known[dtype, shape] = end
+        end = _end_of_entry(dtype, shape)
         checksum = "" if crc is None else f', "crc32c": {crc:d}'
         yield f'{{"tensorname": {quoted(name)}, "start_idx": {start:d}, "length": {length:d}{checksum}{end}'
+
+
+@lru_cache(maxsize=1024)
+def _end_of_entry(dtype: str | None, shape: tuple[int, ...] | None) -> str:
+    """The end of an entry, which few tensors differ in, and steps hardly."""
+    end = "}"
+    if shape is not None:
+        end = f', "shape": {json.dumps(shape)}{end}'
+    if dtype is not None:
+        end = f', "dtype": {quoted(dtype)}{end}'
+    return end
 
 
 def parse_index(data: bytes, *, file: str) -> IndexFile:

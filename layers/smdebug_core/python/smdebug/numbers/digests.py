@@ -8,7 +8,7 @@ single word that differs always shows. It does not defend against collisions mad
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,7 @@ def _all_weights() -> Words:
     return (state ^ (state >> np.uint64(31))) | np.uint64(1)
 
 
+@lru_cache(maxsize=4096)
 def _mixed(number: int) -> int:
     number &= _MASK
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK

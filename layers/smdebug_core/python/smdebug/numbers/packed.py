@@ -61,6 +61,34 @@ def measure_together(arrays: Sequence[Array], scratch: Scratch | None = None) ->
     return Measurements(numbers, samples)
 
 
+def measure_end_to_end(
+    parts: Sequence[Array], sizes: Sequence[int], scratch: Scratch
+) -> Measurements:
+    """Measure arrays of these sizes, which lie end to end in the parts."""
+    if sizes and sum(sizes) <= _VALUES_TOGETHER and all(map(_is_packed, parts)):
+        layout = _layout_of(tuple(sizes))
+        flat, work = scratch.of(len(layout.owners))
+        np.concatenate(parts, out=flat)
+        sampled = flat[layout.sampled]
+        rows = _rows(flat, work, layout)
+        if np.isfinite(rows[:, _MEAN]).all():
+            samples = np.full((len(sizes), SAMPLE_SIZE), np.nan, np.float32)
+            samples[layout.sample_rows, layout.sample_columns] = sampled
+            return Measurements(rows, samples)
+    return measure_together(list(_split(parts, sizes)), scratch)
+
+
+def _split(parts: Sequence[Array], sizes: Sequence[int]) -> Iterator[Array]:
+    """The arrays of these sizes, none of which is in two parts."""
+    waiting = iter(parts)
+    part, end = np.empty(0), 0
+    for size in sizes:
+        begin, end = end, end + size
+        while begin >= part.size and size:
+            part, begin, end = next(waiting), 0, size
+        yield part[begin:end]
+
+
 def digests_together(arrays: Sequence[Array]) -> NDArray[np.int64]:
     """Return the content digests of arrays, two 64-bit integers a row."""
     found = np.zeros((len(arrays), 2), np.int64)

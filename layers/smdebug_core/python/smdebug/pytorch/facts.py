@@ -52,13 +52,14 @@ def mode_facts(
 
     `modules` are those that may depend on it, where they are known.
     """
+    training = model.training
     others = [
         name_of(module) or type(module).__name__
         for module in (model.modules() if modules is None else modules)
-        if module.training is not model.training and depends_on_mode(module)
+        if module.training is not training and depends_on_mode(module)
     ]
     return {
-        "training": model.training,
+        "training": training,
         "gradients": torch.is_grad_enabled(),
         "other_mode": others[:MAX_NAMED],
     }

@@ -83,6 +83,8 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
     root: Any = loss.grad_fn
     if root is None:
         return None
+    if _CRITERIA.get(root.name()) == _CROSS_ENTROPY:  # as mostly: nothing lies around it
+        return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None)
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     broadcast = None

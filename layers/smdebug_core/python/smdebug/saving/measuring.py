@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.numbers.digests import content_digest
-from smdebug.numbers.packed import Measurements, Scratch, digests_together, measure_together
+from smdebug.numbers.packed import Measurements, Scratch, digests_together, measure_end_to_end
 from smdebug.numbers.rows import SAMPLE_SIZE, measured, sample_of
 
 Array = NDArray[Any]
@@ -93,12 +93,16 @@ class _Packed(NamedTuple):
     before: Array | None = None
     """What is subtracted, in the background."""
 
+    def change(self) -> Array:
+        """All values, or their difference from what they were before."""
+        if self.before is None:
+            return self.array
+        with np.errstate(all="ignore"):  # what is not finite is counted
+            difference: Array = self.array - self.before
+        return difference
+
     def arrays(self) -> Iterator[Array]:
-        array = self.array
-        if self.before is not None:
-            with np.errstate(all="ignore"):  # what is not finite is counted
-                array = array - self.before
-        end = 0
+        array, end = self.change(), 0
         for size in self.sizes:
             begin, end = end, end + size
             yield array[begin:end]
@@ -143,7 +147,16 @@ class Batch:
     @cached_property
     def measured(self) -> Measurements:
         arrays, self._arrays = self._arrays, []
-        return measure_together(list(_unpacked(arrays)), _KEPT.scratch)
+        parts: list[Array] = []
+        sizes: list[int] = []
+        for array in arrays:
+            if isinstance(array, _Packed):
+                parts.append(array.change())
+                sizes += array.sizes
+            else:
+                parts.append(array.reshape(-1))
+                sizes.append(array.size)
+        return measure_end_to_end(parts, sizes, _KEPT.scratch)
 
     @cached_property
     def digests(self) -> NDArray[np.int64]:

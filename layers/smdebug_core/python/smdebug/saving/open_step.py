@@ -56,7 +56,9 @@ class OpenStep(StepRecording):
         self._keep_colon_index = keep_colon_index
         self._board = board
         self._roots: dict[str, str] = {}
-        self._copies = None if memory is None else memory.for_a_step()
+        self._memory = memory
+        # A step that makes no copies counts as one only if there is memory to be freed.
+        self._copies = memory.for_a_step() if memory is not None and memory.size else None
         self.has_records = False
 
     def __bool__(self) -> bool:
@@ -89,7 +91,11 @@ class OpenStep(StepRecording):
 
     def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return a copy of the array, to be recorded as `owned`."""
-        return np.array(array) if self._copies is None else self._copies.of(array)
+        if self._copies is None:
+            if self._memory is None:
+                return np.array(array)
+            self._copies = self._memory.for_a_step()
+        return self._copies.of(array)
 
     def record_scalar(self, name: str, array: Any, wall_time: float | None = None) -> None:
         """Take a scalar, with the user's timestamp or the current time."""
