@@ -148,6 +148,7 @@ def test_an_address_that_is_sent_shows_the_same_view_of_a_growing_run(page, tmp_
 def test_scale_and_folding_of_an_address_that_is_sent_are_kept(page, tmp_path):
     WrittenRun(tmp_path / "a", tensors=12).write(10, end=True)
     tab = page("#/run/{a}", READY)
+    until(tab, f"{LAYER.format('blocks')} !== null")  # the map may come after the verdict
     press(tab, "Fold all")
     click(tab, LAYER.format("blocks"))
     click(tab, LAYER.format("blocks/2"))
@@ -306,6 +307,7 @@ def test_the_picture_of_the_heat_map_names_its_rows_steps_and_colours(page, tmp_
     run = WrittenRun(tmp_path / "a", tensors=200, rms=lambda step: np.full(200, 1e-3 * (1 + step)))
     run.write(21, end=True)
     tab = page("#/run/{a}", READY)
+    until(tab, f"{LAYER.format('blocks')} !== null")
     press(tab, "Unfold all")
     tab.value(f"(() => {{ {KEEP_FILES.replace('text()', 'arrayBuffer()')} }})()")
     tab.value(TEXTS_OF_PICTURE)
