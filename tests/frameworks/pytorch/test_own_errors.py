@@ -19,6 +19,7 @@ DOORS = {
     *("before_optimizer", "after_optimizer", "_guarded", "_contained", "before_forward", "tell"),
     *(
         "optimizer_made",
+        "guarded",
         "loss_called",
         "in_backward",
         "are_awaited",
