@@ -28,7 +28,7 @@ class Line(NamedTuple):
     def cells(self) -> tuple[str, str, str, str, str]:
         """The texts of a row."""
         sign = "≥" if self.at_least else "≤"
-        budget = "" if self.budget is None else f"{sign} {self.budget:,.6g} {self.unit}"
+        budget = "" if self.budget is None else f"{sign} {round(self.budget, 1):,.6g} {self.unit}"
         verdict = "" if self.budget is None else "ok" if self.holds else "OVER"
         return self.what, in_words(self.value, self.unit), self.peer, budget, verdict
 
