@@ -15,6 +15,13 @@ import { TimeLine } from "./timeline.js";
 
 const KINDS = ["gradients", "updates", "parameters", "outputs", "inputs"];
 const SMALL_CHARTS = 12;
+const RESULTS = { found: "detected a problem", failed: "failed", passed: "passed", "not checked": "not checked", waiting: "waiting" };
+
+// How many rules came to each result, such as “3 passed, 28 not checked”.
+function resultsInWords(rules) {
+  const counts = Object.entries(RESULTS).map(([state, words]) => [rules.filter((rule) => rule.state === state).length, words]);
+  return counts.filter(([rules]) => rules).map(([rules, words]) => `${count(rules)} ${words}`).join(", ");
+}
 
 export function runScreen({ main, crumbs, report, address, remember, list }, id) {
   let run = null;
@@ -130,7 +137,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
       ...failed.map((rule) => h("article", { class: "card issue" }, h("h3", { class: "warn", text: `${rule.name} failed` }), h("div", { text: rule.sentence }))));
     const open = checked.querySelector("details")?.open;
     replace(checked, run.rules.length ? h("details", { open },
-      h("summary", { text: `${plural(run.rules.length, "rule")}: ${passed.length} passed, ${run.rules.filter((rule) => rule.state === "found").length} detected a problem, ${failed.length} failed` }),
+      h("summary", { text: `${plural(run.rules.length, "rule")}: ${resultsInWords(run.rules)}` }),
       h("ul", { class: "rules" }, ...run.rules.map((rule) => h("li", { class: { found: "bad", failed: "warn", passed: "good" }[rule.state] || "quiet", text: rule.sentence }))),
       ...run.not_checked.map((text) => h("p", { class: "quiet", text }))) : null);
     drawDeployed();
