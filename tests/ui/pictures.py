@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import tempfile
 import time
@@ -97,10 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.ui.pictures", description=__doc__)
     parser.add_argument("--to", type=Path, default=IMAGES)
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory(prefix="smdebug-ui-") as name:
-        folder = Path(name) / "runs"
-        write_runs(folder)
-        server = UiServer([str(folder)], cache=Cache(None))
+    images = options.to.resolve()
+    # Pictures show the path that was given, not the folder of this machine.
+    with tempfile.TemporaryDirectory(prefix="smdebug-ui-") as name, contextlib.chdir(name):
+        write_runs(Path("runs"))
+        server = UiServer(["runs"], cache=Cache(None))
         server.start()
         server.board.find_runs(patience=0)
         rows = {row.name: row.id for row in server.board.rows}
@@ -108,10 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         for dark in (False, True):
             end = "-dark" if dark else ""
             address = server.address
-            take(f"{address}#/run/{rows['lr-3e-3']}", options.to / f"ui-run{end}.png", dark=dark)
-            take(f"{address}#/compare/{both}", options.to / f"ui-compare{end}.png", dark=dark)
+            take(f"{address}#/run/{rows['lr-3e-3']}", images / f"ui-run{end}.png", dark=dark)
+            take(f"{address}#/compare/{both}", images / f"ui-compare{end}.png", dark=dark)
             ready = "document.querySelectorAll('tbody a').length === 5"
-            take(address, options.to / f"ui-runs{end}.png", dark=dark, ready=ready)
+            take(address, images / f"ui-runs{end}.png", dark=dark, ready=ready)
         server.stop()
     return 0
 
