@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # These pages need frameworks: tests/frameworks/test_pages.py runs them.
 FRAMEWORK_PAGES = {
+    "README.md": "torch",
     "docs/frameworks.md": "torch keras xgboost jax",
     "docs/mxnet.md": "mxnet",
     "docs/quick-start.md": "torch",
