@@ -15,12 +15,14 @@ as if no other core were free for what runs in the background.
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import torch
 from torch import nn
@@ -308,7 +310,10 @@ def price_table(rounds: int = 5) -> Promises:
         ("without system metrics", {"system_metrics": False}),
         ('evaluated beside it (evaluate="here")', {"evaluate": "here"}),
     ):
-        other = price_of_plan(mlp, 400, 2, 50, **options)
+        with stderr_kept() as stderr:
+            other = price_of_plan(mlp, 400, 2, 50, **options)
+            if "evaluate" in options and not was_evaluated(stderr):
+                sys.exit("The training was not evaluated, so there is no price of it.")
         table.row(f"  {name}, nothing due", other.idle * 1e3, "ms", of_step)
         table.row(f"  {name}, a due step", other.due * 1e3, "ms", of_step)
         table.row(f"  {name}, behind it", other.behind * 1e3, "ms", of_step)
@@ -332,6 +337,29 @@ def price_table(rounds: int = 5) -> Promises:
     table.row("ResNet-18, tensors kept from step to step", kept, "MB", limit=limit)
     table.row("MLP, growth from step 2,000 to 10,000", max(growth(), 0.0), "MB", limit=2)
     return table
+
+
+@contextmanager
+def stderr_kept() -> Iterator[IO[bytes]]:
+    """Keep what this process and its children print on stderr, instead of printing it into the table."""
+    with tempfile.TemporaryFile() as file:
+        printed_to = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield file
+        finally:
+            os.dup2(printed_to, 2)
+            os.close(printed_to)
+
+
+def was_evaluated(stderr: IO[bytes]) -> bool:
+    """Whether the process beside the training has printed its last line, which it may do a little later."""
+    for _ in range(300):
+        stderr.seek(0)
+        if b"Again: smdebug evaluate" in stderr.read():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def main() -> None:
