@@ -183,8 +183,13 @@ class _Process:
 
 
 def _scriptable(watched: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `torch.jit.script` compile the function itself: it cannot compile what calls listeners."""
-    watched.__prepare_scriptable__ = lambda: function
+    """Let `torch.jit.script` compile the function itself: it cannot compile what calls listeners.
+
+    It takes it for a wrapper of `torch.jit.script_if_tracing`, and looks names up where the function was
+    defined. With `__prepare_scriptable__`, PyTorch 2.1 looks them up in this module.
+    """
+    setattr(watched, "__script_if_tracing_wrapper", True)
+    setattr(watched, "__original_fn", function)
     return cast(Callable[..., Any], watched)
 
 
