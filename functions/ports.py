@@ -33,6 +33,7 @@ class Only:
 
 
 ALWAYS = Only()
+PRESENT = Only(present=True)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from functions.event_batches import Pending, pending
-from functions.ports import ItemStore, Only, Refused
+from functions.ports import PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from smdebug.service import items
 from smdebug.service.closing_notes import closing_notes_of, closing_token
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import Layout, RunRecord, StepRecord
-
-_PRESENT = Only(present=True)
 
 
 class Watched(NamedTuple):
@@ -90,12 +88,12 @@ class StepIndex:
             items.run_pk(run),
             items.RUN,
             set={"check_until": until},
-            only=_PRESENT,
+            only=PRESENT,
         )
 
     def note_listing(self, run: str, now: float) -> None:
         """Record that the files of this run were listed."""
-        self._store.update(items.run_pk(run), items.RUN, set={"listed_at": now}, only=_PRESENT)
+        self._store.update(items.run_pk(run), items.RUN, set={"listed_at": now}, only=PRESENT)
 
     def watched_runs(self) -> list[Watched]:
         """Return the list of watched runs."""
@@ -122,13 +120,13 @@ class StepIndex:
         expires = self._expires()
         for pk, sk in self._kept_items(record):
             with suppress(Refused):
-                self._store.update(pk, sk, set=expires, only=_PRESENT)
+                self._store.update(pk, sk, set=expires, only=PRESENT)
 
     def keep(self, record: RunRecord) -> None:
         """Keep the items of a run that was finished and continues."""
         for pk, sk in self._kept_items(record):
             with suppress(Refused):
-                self._store.update(pk, sk, remove=["expires"], only=_PRESENT)
+                self._store.update(pk, sk, remove=["expires"], only=PRESENT)
 
     def may_lack_steps(self, record: RunRecord, *, since: float = 0.0) -> bool:
         """Whether the run, or its part `since` then, is so old that its first steps may have expired."""
@@ -326,5 +324,5 @@ class StepIndex:
             sk,
             put_in={"outbox": begun} if begun else None,
             remove_from={"outbox": list(ids)} if ids else None,
-            only=_PRESENT,
+            only=PRESENT,
         )

@@ -39,6 +39,7 @@ class Settings:
     work: float = 45.0  # no new step is begun after this much work
     execution: float = 145.0  # an execution of the workflow begins nothing new after this long
     check_delay: int = 300
+    early: float = 5.0  # seconds by which a message may come early, as clocks differ
     swept_at_once: int = 8  # runs; most of a sweep is waiting for answers
     checks_in_vain: int = 24  # of an ended run, before rules without progress are given up
     largest_outbox: int = 100_000

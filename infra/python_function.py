@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.assets import ROOT, bundle, copied
 from infra.fingerprints import fingerprint_of
-from infra.settings import Architecture, Settings
+from infra.settings import LOG_RETENTIONS, Architecture, Settings
 
 _FUNCTIONS = ROOT / "functions"
 
@@ -55,7 +55,7 @@ class PythonFunction(Construct):
         self.log_group = logs.LogGroup(
             self,
             "Log",
-            retention=logs.RetentionDays[_RETENTION[settings.log_retention_days]],
+            retention=logs.RetentionDays[LOG_RETENTIONS[settings.log_retention_days]],
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.role = iam.Role(
@@ -141,29 +141,3 @@ def allow(
 def code_of_functions() -> lambda_.Code:
     """The package `functions` alone: its dependencies are in the layer."""
     return bundle(_FUNCTIONS, copied(_FUNCTIONS), fingerprint_of([_FUNCTIONS]))
-
-
-_RETENTION = {
-    1: "ONE_DAY",
-    3: "THREE_DAYS",
-    5: "FIVE_DAYS",
-    7: "ONE_WEEK",
-    14: "TWO_WEEKS",
-    30: "ONE_MONTH",
-    60: "TWO_MONTHS",
-    90: "THREE_MONTHS",
-    120: "FOUR_MONTHS",
-    150: "FIVE_MONTHS",
-    180: "SIX_MONTHS",
-    365: "ONE_YEAR",
-    400: "THIRTEEN_MONTHS",
-    545: "EIGHTEEN_MONTHS",
-    731: "TWO_YEARS",
-    1096: "THREE_YEARS",
-    1827: "FIVE_YEARS",
-    2192: "SIX_YEARS",
-    2557: "SEVEN_YEARS",
-    2922: "EIGHT_YEARS",
-    3288: "NINE_YEARS",
-    3653: "TEN_YEARS",
-}

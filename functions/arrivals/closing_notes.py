@@ -12,6 +12,7 @@ from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
+from smdebug.files.names import LAST_STEP
 from smdebug.service.records import RunRecord
 
 
@@ -34,7 +35,7 @@ def _record_note(world: World, record: RunRecord, arrival: Arrival) -> bool:
         return False
     meta = content["_meta"]
     number, last = meta.get("training_run"), meta.get("last_step")
-    is_step = last is None or (type(last) is int and 0 <= last < 10**12)
+    is_step = last is None or (type(last) is int and 0 <= last <= LAST_STEP)
     is_note = meta.get("closed") is True and "last_step" in meta and is_step
     is_of_run = meta.get("run_id") == record.run_id
     if not is_note or not is_of_run or type(number) is not int or not 0 <= number < MOST_ATTEMPTS:

@@ -13,7 +13,7 @@ from functions.arrivals.listed_files import (
     unknown_files_of_steps,
 )
 from functions.arrivals.recording import record_arrivals
-from functions.arrivals.rules_file import RULES_FILE, rules_were_missed
+from functions.arrivals.rules_file import rules_were_missed
 from functions.arrivals.steps import built_in_group
 from functions.decisions.doubts import (
     LOST_TOGETHER,
@@ -28,6 +28,7 @@ from functions.telemetry import log_problem, metrics
 from functions.world import World
 from smdebug.files.names import END_MARKER, collections_key
 from smdebug.service.records import RunRecord, RunState, StepRecord
+from smdebug.service.rules_file import RULES_FILE
 
 _NEVER_NOTED = 86_400.0  # seconds after which a run without a record is taken off the list
 _OVERDUE = 900.0  # seconds after which a check or an end was lost, and is asked for again

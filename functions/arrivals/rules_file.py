@@ -35,8 +35,7 @@ from smdebug.service.records import (
     RuleRecord,
     RunRecord,
 )
-
-RULES_FILE = "rules.json"
+from smdebug.service.rules_file import RULES_FILE
 
 
 def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:

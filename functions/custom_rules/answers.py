@@ -14,6 +14,7 @@ from typing import Any
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.evaluation.rule_call import Behind
 from smdebug.exceptions import SMDebugValueError
+from smdebug.files.names import LAST_STEP
 from smdebug.service.items import LARGEST_INLINE_STATE
 
 MOST_FINDINGS = 100
@@ -145,7 +146,7 @@ def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
             _text(finding[name], f"The {name} of a finding", LONGEST_TEXT)
     for name in ("step", "since"):
         step = finding.get(name)
-        if step is not None and not (type(step) is int and 0 <= step < 10**12):
+        if step is not None and not (type(step) is int and 0 <= step <= LAST_STEP):
             raise AnswerRefused(f"The {name} of a finding is not a valid step")
     if not isinstance(finding.get("details", {}), dict):
         raise AnswerRefused("The details of a finding are not a mapping")

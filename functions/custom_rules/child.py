@@ -231,13 +231,13 @@ def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
     Both use the step index if it knows the run, and otherwise list the run.
     """
     from functions.evaluation.rule_call import as_listed
-    from smdebug.files.names import END_MARKER
+    from smdebug.files.names import END_MARKER, LAST_STEP
     from smdebug.storage import open_storage
 
     storage = open_storage(other["location"])
     name = other["run"].rpartition("/")[2]
     if "history" in other:
-        seen = view(name, storage, other, through=10**12)
+        seen = view(name, storage, other, through=LAST_STEP)
         return seen, lambda step: other["ended"] or step <= other["through"]
     seen = as_listed(name, storage)
     has_ended = any(key == END_MARKER for key in storage.list(END_MARKER))

@@ -12,6 +12,7 @@ from typing import Any
 
 from functions.decisions import detail_types
 from functions.decisions.diagnoses import SYMPTOM
+from functions.decisions.event_sizes import cut
 from functions.decisions.outcomes import NOT_CHECKED
 from smdebug.diagnosis.issues import Issue
 from smdebug.diagnosis.wording import as_text
@@ -86,13 +87,13 @@ def line(detail_type: str, detail: Detail) -> str:
         parts.append(f"and {count - 1} more")
     parts.append(str(detail.get("location") or ""))
     text = " · ".join(part for part in parts if part)
-    return _cut(" ".join(_printable(text).replace('"', "'").replace("\\", "/").split()), MAX_LINE)
+    return cut(" ".join(_printable(text).replace('"', "'").replace("\\", "/").split()), MAX_LINE)
 
 
 def email(detail_type: str, detail: Detail) -> str:
     """Return the email: what happened, the evidence, the run, and what to do."""
     write = _LETTERS.get(detail_type, _any_letter)
-    return _cut("\n".join(_printable(text) for text in write(detail)).strip(), MAX_LETTER) + "\n"
+    return cut("\n".join(_printable(text) for text in write(detail)).strip(), MAX_LETTER) + "\n"
 
 
 def seconds_to_alert(detail: Detail) -> float | None:
@@ -384,7 +385,3 @@ def _in_ascii(text: str, longest: int) -> str:
 
 def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.files.names import STEPS_PER_INDEX_FOLDER, worker_in
+from smdebug.files.names import LAST_STEP, STEPS_PER_INDEX_FOLDER, worker_in
 
-_LARGEST_STEP = 10**12
 _SAGEMAKER_FOLDER = "debug-output"
 
 
@@ -115,7 +114,7 @@ def arrival_of(
         if kind in (Kind.EVENT, Kind.INDEX):
             step, worker = int(match["step"]), worker_in(match["worker"])
             folder = step if kind is Kind.EVENT else step // STEPS_PER_INDEX_FOLDER
-            if step >= _LARGEST_STEP or int(match["folder"]) != folder:
+            if step > LAST_STEP or int(match["folder"]) != folder:
                 return None
         elif kind is Kind.COLLECTIONS:
             worker = worker_in(match["worker"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from smdebug.service.items import LARGEST_INLINE_STATE
-
-LARGEST_PACKED_STATE = 8192  # bytes before packing: a group of 40 rules fits into an item
+from smdebug.service.items import LARGEST_INLINE_STATE, LARGEST_PACKED_STATE
 
 
 def is_inline(state: bytes) -> bool:

@@ -20,6 +20,7 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.files.names import LAST_STEP
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_sets import documentation_of
 from smdebug.service.records import RuleConfiguration
@@ -30,7 +31,6 @@ from smdebug.trials.listed_history import ListedHistory
 from smdebug.trials.opening import read_collections
 
 END, SILENCE = "at end", "in silence"
-_NO_LAST_STEP = 10**12
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def as_listed(name: str, storage: Storage) -> AsOfTrial:
     return AsOfTrial(
         name,
         storage,
-        history=ListedHistory(storage, _NO_LAST_STEP),
+        history=ListedHistory(storage, LAST_STEP),
         collections=opened.collections if opened else CollectionManager(),
         num_workers=opened.num_workers if opened else 1,
     )

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from functions.evaluation.shown_listing import ShownListing, attempts_of, may_have_saved
 from functions.step_index import StepIndex
+from smdebug.files.names import LAST_STEP
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord, StepRecord
 from smdebug.storage import Storage
@@ -14,7 +15,6 @@ from smdebug.trials.history import History, StepSummary
 from smdebug.trials.listed_history import ListedHistory
 
 _PAGE = 50
-_LAST_STEP = 10**12 - 1
 
 
 class IndexedHistory:
@@ -100,8 +100,8 @@ class IndexedHistory:
     def _listed(self) -> History:
         attempts = attempts_of(self._index, self._record)
         if attempts is None:
-            return ListedHistory(self._storage, _LAST_STEP)
-        return ShownListing(self._storage, _LAST_STEP, attempts)
+            return ListedHistory(self._storage, LAST_STEP)
+        return ShownListing(self._storage, LAST_STEP, attempts)
 
 
 _PAGE_OF_ONE = 1

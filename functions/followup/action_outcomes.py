@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from functions.ports import ItemStore, Only, Refused
+from functions.ports import PRESENT, ItemStore, Only, Refused
 from smdebug.service import items
 
 KEPT_FOR = 90 * 86_400
 CLAIM = "CLAIM"
-_PRESENT = Only(present=True)
 
 
 class OutcomesInIndex:
@@ -53,7 +52,7 @@ class OutcomesInIndex:
         # Two writes. If only the first happens the action is done again, and its event is the same.
         try:
             self._store.update(
-                items.run_pk(run), items.group_sk(group), put_in={"outbox": outbox}, only=_PRESENT
+                items.run_pk(run), items.group_sk(group), put_in={"outbox": outbox}, only=PRESENT
             )
         except Refused:  # a lane that has joined the others since: the run's outbox reports it
             self._store.update(
@@ -61,7 +60,7 @@ class OutcomesInIndex:
                 items.RUN,
                 put_in={"outbox": outbox},
                 add={"version": 1},  # a process that is changing the run has to read it again
-                only=_PRESENT,
+                only=PRESENT,
             )
         self._store.put(
             {

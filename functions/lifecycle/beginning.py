@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.arrivals.rules_file import RULES_FILE, groups_of, requested_rules
+from functions.arrivals.rules_file import groups_of, requested_rules
 from functions.decisions.configuration import default_rules
 from functions.decisions.messages import job_of
 from functions.lifecycle.silence import wake_in_time
@@ -10,6 +10,7 @@ from functions.run_record import list_again, with_news
 from functions.world import World
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import GroupRecord, RunRecord
+from smdebug.service.rules_file import RULES_FILE
 
 
 def begin(world: World, run: str) -> RunRecord:

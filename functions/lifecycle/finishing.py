@@ -19,7 +19,6 @@ from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.service.records import BUILT_IN, RunRecord, RunState
 
-_EARLY = 5.0  # seconds by which a message may be early, as clocks differ
 _FINISH, _LIST = "finish", "list"
 
 
@@ -30,7 +29,7 @@ def finish(world: World, run: str, attempt: str) -> None:
         return  # ENDED: an earlier attempt at this died on the way
     if record.state is RunState.ENDING:
         due = (record.ended_at or 0.0) + world.settings.end_grace
-        if world.clock.now() + _EARLY < due:
+        if world.clock.now() + world.settings.early < due:
             return  # the run went on, and ended again: another message is due then
         record = _list_collections(world, record)
         if not _list_steps(world, record, _FINISH, first=_first_doubt(world, record)):

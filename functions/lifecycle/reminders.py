@@ -19,8 +19,6 @@ from functions.workflow_start import leave_check, start_evaluation
 from functions.world import World
 from smdebug.service.records import GroupRecord, RunRecord, RunState, StepRecord
 
-_EARLY = 5.0  # seconds by which a message may be early, as clocks differ
-
 
 def check(world: World, run: str, attempt: str) -> bool:
     """Start an evaluation if a complete step was not evaluated or an event not published.
@@ -31,7 +29,7 @@ def check(world: World, run: str, attempt: str) -> bool:
     record = world.index.run(run)
     if record is None:
         return False
-    if record.check_until > world.clock.now() + _EARLY:
+    if record.check_until > world.clock.now() + world.settings.early:
         return False
     world.index.note_check(run, 0)
     record = replace(record, check_until=0.0)

@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.rule_sets import NOT_OBSERVED
 from smdebug.trials.observed_step import ObservedStep
 
 Advice = Mapping[str, tuple[str, ...]]
-TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 EVALUATION = (ModeKeys.EVAL,)
 BOTH = (*TRAINING, *EVALUATION)
 MOST_FINDINGS = 20

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from smdebug.files.observations import LEARNING_RATES
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
-from smdebug_default_rules.rates import PREFIX
 from smdebug_default_rules.tensors import Parameters, usual_sizes
 
 JUMP = 3.5
@@ -77,7 +77,7 @@ class LearningRate(DefaultRule):
         loss_history.extend(self.losses, *new_losses(seen))
         self._note_lowest()
         for name in seen.series_names:
-            if name.startswith(PREFIX):
+            if name.startswith(LEARNING_RATES):
                 yield from self._followed(name, seen)
         self.looked = bool(self.groups) or Parameters.of(seen) is not None
         yield from self._never_warmed(seen)
@@ -233,7 +233,7 @@ class LearningRate(DefaultRule):
             self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
-        name = next(iter(self.groups), f"{PREFIX}0/0")
+        name = next(iter(self.groups), f"{LEARNING_RATES}0/0")
         return self.finding(
             f"The root mean square of an update over that of its weights {what}",
             since=self.first or 0,
@@ -254,5 +254,5 @@ class LearningRate(DefaultRule):
 
 
 def _group(name: str) -> str:
-    optimizer, _, group = name.removeprefix(PREFIX).partition("/")
+    optimizer, _, group = name.removeprefix(LEARNING_RATES).partition("/")
     return f"of group {group}" + ("" if optimizer == "0" else f" of optimizer {optimizer}")

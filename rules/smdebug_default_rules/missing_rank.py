@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from smdebug.mode_keys import TRAINING
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
-from smdebug_default_rules.base import BOTH, TRAINING, Advice, DefaultRule
+from smdebug_default_rules.base import BOTH, Advice, DefaultRule
 
 UNEVEN_STEPS = 10
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from smdebug.files.observations import LEARNING_RATES
 from smdebug.trials.observed_step import ObservedStep
-
-PREFIX = "learning_rate/"
 
 
 def newest_rates(seen: ObservedStep) -> dict[int, float]:
@@ -13,8 +12,8 @@ def newest_rates(seen: ObservedStep) -> dict[int, float]:
     if known is None:
         known = seen.shared["rates"] = {}
         for name in seen.series_names:
-            if name.startswith(PREFIX):
-                number = name.removeprefix(PREFIX).partition("/")[0]
+            if name.startswith(LEARNING_RATES):
+                number = name.removeprefix(LEARNING_RATES).partition("/")[0]
                 rows = seen.series(name)
                 if number.isdecimal() and len(rows):
                     rate = float(rows[-1, 3])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
-from smdebug.files import index as index_module
+from smdebug.files import wrong_content
 from smdebug.files.index import (
     IndexFile,
     IndexMeta,
@@ -167,7 +167,7 @@ def test_errors_are_short_however_long_the_nonsense():
 
 
 def test_files_beyond_the_limit_are_not_parsed(monkeypatch):
-    monkeypatch.setattr(index_module, "LARGEST_FILE", 10)
+    monkeypatch.setattr(wrong_content, "LARGEST_FILE", 10)
     with pytest.raises(IndexReaderException, match="more than 10"):
         parse({"meta": PLAIN, "tensor_payload": [TENSOR]})
 

@@ -18,6 +18,7 @@ class ModeKeys(Enum):
 
 
 ALLOWED_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT, ModeKeys.GLOBAL]
+TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)  # a loop that sets no mode trains too
 ALLOWED_MODE_NAMES = [mode.name for mode in ALLOWED_MODES]
 
 

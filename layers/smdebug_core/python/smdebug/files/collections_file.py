@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError
 from smdebug.files.file_checksum import ChangedFile, with_checksum, without_checksum
+from smdebug.files.names import LAST_STEP
+from smdebug.files.wrong_content import KINDS, WrongContent, check_size, shown
 from smdebug.mode_keys import ModeKeys
 
-LARGEST_FILE: Final = 256 * 1024 * 1024
 MOST_WORKERS: Final = 100_000
 _LONGEST_NAME: Final = 1024  # characters, as many as a key of S3 has at most
-_STEPS: Final = 10**12  # a file's name has twelve digits for its step
 _COUNTED: Final = ("training_run", "resumed_at", "last_step")
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
 
@@ -44,37 +44,32 @@ def parse_collections(data: bytes, *, file: str) -> dict[str, Any]:
     """
     try:
         return _parse(data)
-    except _Wrong as error:
+    except WrongContent as error:
         raise DamagedFile(file, str(error)) from error
 
 
-class _Wrong(ValueError):
-    """What is wrong, without the name of the file."""
-
-
 def _parse(data: bytes) -> dict[str, Any]:
-    if len(data) > LARGEST_FILE:
-        raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
+    check_size(data)
     try:
         content = json.loads(without_checksum(data).decode())
     except ChangedFile as error:
-        raise _Wrong(str(error)) from error
+        raise WrongContent(str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise _Wrong(f"it is not JSON ({error})") from error
+        raise WrongContent(f"it is not JSON ({error})") from error
     _is(content, dict, "the file")
     strange = sorted(content.keys() - {"collections", "_meta"})
     if strange:
-        raise _Wrong(f"{ascii(strange[0])[:80]} is not allowed beside collections and _meta")
+        raise WrongContent(f"{ascii(strange[0])[:80]} is not allowed beside collections and _meta")
     collections = _is(content.get("collections"), dict, "collections")
     for name, collection in collections.items():
         _check_collection(collection, f"collections[{ascii(name)[:80]}]", name)
     meta = _is(content.get("_meta", {}), dict, "_meta")
     workers = meta.get("num_workers", 1)
     if type(workers) is not int or workers < 1:
-        raise _Wrong(f"_meta.num_workers is {_shown(workers)} instead of 1 or more")
+        raise WrongContent(f"_meta.num_workers is {shown(workers)} instead of 1 or more")
     if workers > MOST_WORKERS:
-        raise _Wrong(
-            f"_meta.num_workers is {_shown(workers)}, and at most {MOST_WORKERS} can save a run"
+        raise WrongContent(
+            f"_meta.num_workers is {shown(workers)}, and at most {MOST_WORKERS} can save a run"
         )
     _check_attempt(meta)
     return {**content, "_meta": {**meta, "num_workers": workers}}
@@ -88,24 +83,24 @@ def _check_attempt(meta: dict[str, Any]) -> None:
         named["replicas.chief"] = replicas.get("chief")
     for key, name in named.items():
         if type(name) is str and len(name) > _LONGEST_NAME:
-            raise _Wrong(
+            raise WrongContent(
                 f"_meta.{key} has {len(name)} characters, and at most {_LONGEST_NAME} are allowed"
             )
     for key in _COUNTED:
         number = meta.get(key)
-        if type(number) is int and abs(number) >= _STEPS:
-            raise _Wrong(f"_meta.{key} is {_shown(number)}, and must be below {_STEPS}")
+        if type(number) is int and abs(number) > LAST_STEP:
+            raise WrongContent(f"_meta.{key} is {shown(number)}, and must be below {LAST_STEP + 1}")
 
 
 def _check_collection(collection: Any, where: str, name: str) -> None:
     _is(collection, dict, where)
     if collection.get("name", name) != name:
-        raise _Wrong(f"{where} has the name {_shown(collection['name'])}")
+        raise WrongContent(f"{where} has the name {shown(collection['name'])}")
     for key in ("include_regex", "tensor_names"):
         _check_strings(collection.get(key, []), f"{where}.{key}")
     if type(collection.get("save_histogram", True)) is not bool:
-        raise _Wrong(
-            f"{where}.save_histogram is {_shown(collection['save_histogram'])}, not a boolean"
+        raise WrongContent(
+            f"{where}.save_histogram is {shown(collection['save_histogram'])}, not a boolean"
         )
     reduction_config = collection.get("reduction_config")
     if reduction_config is not None:
@@ -125,7 +120,7 @@ def _check_reduction_config(config: Any, where: str) -> None:
 def _check_save_config(config: Any, where: str) -> None:
     for mode, mode_config in _is(config, dict, where).items():
         if mode not in _MODES:
-            raise _Wrong(f"{where} has a mode {ascii(mode)[:80]}, which does not exist")
+            raise WrongContent(f"{where} has a mode {ascii(mode)[:80]}, which does not exist")
         if mode_config is None:
             continue
         here = f"{where}.{mode}"
@@ -147,22 +142,7 @@ def _check_strings(strings: Any, where: str) -> None:
 
 def _is(value: Any, kind: type, where: str) -> Any:
     if type(value) is not kind:
-        raise _Wrong(f"{where} is {_shown(value)} instead of {_KINDS[kind]}")
+        raise WrongContent(
+            f"{where} is {shown(value)} instead of {KINDS.get(kind, 'a whole number')}"
+        )
     return value
-
-
-_KINDS: Final = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    bool: "a boolean",
-    int: "a whole number",
-}
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, (dict, list)):
-        return _KINDS[type(value)]
-    if isinstance(value, int) and abs(value) > 1 << 80:
-        return "an enormous number"
-    return "missing or null" if value is None else ascii(value)[:120]

@@ -25,9 +25,9 @@ from typing import Any, Final, NamedTuple
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.files.file_checksum import CHECKSUM_KEY, ChangedFile, with_checksum, without_checksum
 from smdebug.files.names import step_file
+from smdebug.files.wrong_content import WrongContent, check_size, kind_of, shown
 from smdebug.mode_keys import ModeKeys
 
-LARGEST_FILE: Final = 256 * 1024 * 1024
 _LARGEST_OFFSET: Final = (1 << 63) - 1
 _LARGEST_CRC: Final = (1 << 32) - 1
 _MODES: Final = {mode.name: mode for mode in ModeKeys}
@@ -132,7 +132,7 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
     """Return the checked content of an index file; `IndexReaderException` names the file and the problem."""
     try:
         return _parse(data, file)
-    except (_Wrong, ChangedFile) as error:
+    except (WrongContent, ChangedFile) as error:
         kind = "damaged" if isinstance(error, ChangedFile) else "not an index file"
         raise IndexReaderException(
             f"{file} is {kind}: {error}. Restore the file, or remove it to read the run without this "
@@ -140,26 +140,21 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
         ) from error
 
 
-class _Wrong(ValueError):
-    """A problem, without the name of the file."""
-
-
 def _parse(data: bytes, file: str) -> IndexFile:
-    if len(data) > LARGEST_FILE:
-        raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
+    check_size(data)
     data = without_checksum(data)
     try:
         index = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise _Wrong(f"it is not JSON ({error})") from error
+        raise WrongContent(f"it is not JSON ({error})") from error
     if type(index) is not dict:
-        raise _Wrong(f"it holds {_kind(index)} instead of an object")
+        raise WrongContent(f"it holds {kind_of(index)} instead of an object")
     tensors, shapes = index.get("tensor_payload", _ABSENT), index.get("shape_payload", _ABSENT)
     if tensors is _ABSENT and shapes is _ABSENT:
-        raise _Wrong("it has neither tensor_payload nor shape_payload")
+        raise WrongContent("it has neither tensor_payload nor shape_payload")
     for key, payload in (("tensor_payload", tensors), ("shape_payload", shapes)):
         if type(payload) is not list and payload is not _ABSENT:
-            raise _Wrong(f"{key} is {_kind(payload)} instead of a list")
+            raise WrongContent(f"{key} is {kind_of(payload)} instead of a list")
     meta = _meta(index.get("meta"), file)
     columns = _tensor_columns(tensors) if tensors else _NO_TENSORS
     # Some tests of the old library wrote "": only values need the event file.
@@ -168,7 +163,9 @@ def _parse(data: bytes, file: str) -> IndexFile:
         and meta.event_file_name is None
         and index["meta"].get("event_file_name") != ""
     ):
-        raise _Wrong("it lists tensors, and its meta names no event_file_name to find them in")
+        raise WrongContent(
+            "it lists tensors, and its meta names no event_file_name to find them in"
+        )
     return IndexFile(meta, *columns, _shape_records(shapes) if shapes else ())
 
 
@@ -187,19 +184,19 @@ _NO_TENSORS: Final[_Columns] = ((), (), (), None, None, None)
 
 def _meta(meta: Any, file: str) -> IndexMeta:
     if type(meta) is not dict or not meta:
-        raise _Wrong(f"its meta is {_kind(meta) if meta != {} else 'empty'}")
+        raise WrongContent(f"its meta is {kind_of(meta) if meta != {} else 'empty'}")
     extras = dict(meta)
     extras.pop(CHECKSUM_KEY, None)  # of a file that was laid out again, which has none to check
     mode_name = extras.pop("mode", None)
     mode = _MODES.get(mode_name) if type(mode_name) is str else None
     if mode is None:
-        raise _Wrong(f"meta.mode is {_shown(mode_name)} instead of {', '.join(_MODES)}")
+        raise WrongContent(f"meta.mode is {shown(mode_name)} instead of {', '.join(_MODES)}")
     mode_step = extras.pop("mode_step", None)
     if mode_step is None:  # as the old library writes it for a shape without a value
         named = step_file(file)
         mode_step = named.step if named else None
     if type(mode_step) is not int or not -_LARGEST_OFFSET <= mode_step <= _LARGEST_OFFSET:
-        raise _Wrong(f"meta.mode_step is {_shown(mode_step)} instead of a step")
+        raise WrongContent(f"meta.mode_step is {shown(mode_step)} instead of a step")
     event_file = extras.pop("event_file_name", None)
     if event_file == "":
         event_file = None
@@ -211,14 +208,14 @@ def _meta(meta: Any, file: str) -> IndexMeta:
 def _check_inside(event_file: Any) -> None:
     """Raise unless this is the key of a file of the run, on any storage."""
     if type(event_file) is not str:
-        raise _Wrong(f"meta.event_file_name is {_kind(event_file)} instead of a string")
+        raise WrongContent(f"meta.event_file_name is {kind_of(event_file)} instead of a string")
     if (
         "\\" in event_file
         or not _OUTSIDE.isdisjoint(event_file.split("/"))
         or not _is_text(event_file)
     ):
-        raise _Wrong(
-            f"meta.event_file_name is {_shown(event_file)}, which is not a plain path inside the run"
+        raise WrongContent(
+            f"meta.event_file_name is {shown(event_file)}, which is not a plain path inside the run"
         )
 
 
@@ -314,29 +311,31 @@ def _are_shapes(shapes: Sequence[Any]) -> bool:
     )
 
 
-def _wrong_entry(entries: list[Any]) -> _Wrong:
+def _wrong_entry(entries: list[Any]) -> WrongContent:
     """Return the problem of the first invalid entry. Slow: called only if there is one."""
     for at, entry in enumerate(entries):
         where = f"tensor_payload[{at}]"
         if type(entry) is not dict:
-            return _Wrong(f"{where} is {_kind(entry)} instead of an object")
+            return WrongContent(f"{where} is {kind_of(entry)} instead of an object")
         try:
             _name(entry.get("tensorname"), f"{where}.tensorname")
-        except _Wrong as wrong:
+        except WrongContent as wrong:
             return wrong
         for key, least in (("start_idx", 0), ("length", 1)):
             number = entry.get(key)
             if type(number) is not int or not least <= number <= _LARGEST_OFFSET:
-                return _Wrong(
-                    f"{where}.{key} is {_shown(number)} instead of a number of bytes, {least} or more"
+                return WrongContent(
+                    f"{where}.{key} is {shown(number)} instead of a number of bytes, {least} or more"
                 )
         if not _are_crcs([entry.get("crc32c")]):
-            return _Wrong(f"{where}.crc32c is {_shown(entry['crc32c'])} instead of a CRC32C")
+            return WrongContent(f"{where}.crc32c is {shown(entry['crc32c'])} instead of a CRC32C")
         if type(entry.get("dtype")) not in _STR_OR_NONE:
-            return _Wrong(f"{where}.dtype is {_kind(entry['dtype'])} instead of a string")
+            return WrongContent(f"{where}.dtype is {kind_of(entry['dtype'])} instead of a string")
         if not _are_shapes([entry.get("shape")]):
-            return _Wrong(f"{where}.shape is {_shown(entry['shape'])} instead of a list of sizes")
-    return _Wrong("its tensor_payload is not a list of tensors")
+            return WrongContent(
+                f"{where}.shape is {shown(entry['shape'])} instead of a list of sizes"
+            )
+    return WrongContent("its tensor_payload is not a list of tensors")
 
 
 def _shape_records(entries: list[Any]) -> tuple[ShapeRecord, ...]:
@@ -344,7 +343,7 @@ def _shape_records(entries: list[Any]) -> tuple[ShapeRecord, ...]:
     for at, entry in enumerate(entries):
         where = f"shape_payload[{at}]"
         if type(entry) is not dict:
-            raise _Wrong(f"{where} is {_kind(entry)} instead of an object")
+            raise WrongContent(f"{where} is {kind_of(entry)} instead of an object")
         name = _name(entry.get("tensorname"), f"{where}.tensorname")
         original_name = entry.get("originalname")
         original_name = (
@@ -352,28 +351,14 @@ def _shape_records(entries: list[Any]) -> tuple[ShapeRecord, ...]:
         )
         shape = entry.get("shape")
         if shape is None or not _are_shapes([shape]):
-            raise _Wrong(f"{where}.shape is {_shown(shape)} instead of a list of sizes")
+            raise WrongContent(f"{where}.shape is {shown(shape)} instead of a list of sizes")
         records.append(ShapeRecord(name, original_name, tuple(shape)))
     return tuple(records)
 
 
 def _name(name: Any, where: str) -> str:
     if not isinstance(name, str):
-        raise _Wrong(f"{where} is {_kind(name)} instead of a string")
+        raise WrongContent(f"{where} is {kind_of(name)} instead of a string")
     if not name or not _is_text(name):
-        raise _Wrong(f"{where} is {_shown(name)}, which cannot be the name of a tensor")
+        raise WrongContent(f"{where} is {shown(name)}, which cannot be the name of a tensor")
     return name
-
-
-def _kind(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
-    return "missing or null" if value is None else kinds.get(type(value), "a number")
-
-
-def _shown(value: object) -> str:
-    """Return `value` as a message shows it, shortened if it is long."""
-    if isinstance(value, (dict, list)):
-        return _kind(value)
-    if isinstance(value, int) and abs(value) > 1 << 80:
-        return "an enormous number"
-    return "missing or null" if value is None else ascii(value)[:120]

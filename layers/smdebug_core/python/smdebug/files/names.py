@@ -21,6 +21,8 @@ OBSERVATIONS = "smdebug/"
 FACTS = f"{OBSERVATIONS}facts"
 SERIES = f"{OBSERVATIONS}series/"
 """The prefix of tensors that hold a scalar of every step."""
+LEARNING_RATES = "learning_rate/"
+"""The prefix of learning rates, by optimizer and group of parameters."""
 SYSTEM = "system"
 """The fact of a step that holds the system metrics."""
 END_MARKER = "training_job_end.ts"
@@ -33,6 +35,7 @@ COLLECTIONS_SUFFIX = "_collections.json"
 EVENTS_FOLDER = "events/"
 INDEX_FOLDER = "index/"
 STEPS_PER_INDEX_FOLDER = 1000
+LAST_STEP = 10**12 - 1  # a file name has twelve digits for its step
 CLAIM = "claim.smd"
 TEMPORARY_SUFFIX = ".tmp"
 

@@ -10,18 +10,17 @@ from typing import Any, Protocol
 
 from mxnet import autograd, gluon
 
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.batches import batch_facts
 from smdebug.numbers.loss_terms import BINARY, criterion_name
 from smdebug.saving.adapter import Array, FrameworkAdapter
 from smdebug.saving.array_updates import ArrayUpdates
+from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.loss_facts import LossTerms
 from smdebug.saving.observing import StepObservations
 from smdebug.saving.step_clock import StepClock
 
-LEARNING_RATE = "learning_rate/0/0"
 MODE_DEPENDENT = (gluon.nn.Dropout, gluon.nn.BatchNorm)
-_TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 class ObservedHook(Protocol):
@@ -59,7 +58,7 @@ class GluonObserver:
         values = dict(_values(known))
         for name, value in values.items():
             self._hook.record(name, value)
-        if self._hook.mode in _TRAINING:
+        if self._hook.mode in TRAINING:
             trained = {n: value for n, value in values.items() if known[n].grad_req != "null"}
             self._updates.before_step(trained)
 
@@ -85,7 +84,7 @@ class GluonObserver:
             updates_are_sampled=self._updates.are_sampled,
         )
         for rate in _rates(known):
-            self._hook.carry(LEARNING_RATE, rate)
+            self._hook.carry(FIRST_LEARNING_RATE, rate)
 
     def net_called(self, net: Any, inputs: Any) -> None:
         """Note the batch, and the mode of the net that is called with it."""

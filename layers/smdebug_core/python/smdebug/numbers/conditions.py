@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.numbers.foreign_types import FIRST_FOREIGN_TYPE
 from smdebug.numbers.statistics import is_numeric, mean_abs
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 16
-_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ def count_zeros(array: Array) -> int:
     """Count the zeros, including -0.0 and False; text has none."""
     if not is_numeric(array):
         return 0
-    if array.dtype.num >= _FIRST_FOREIGN_TYPE:
+    if array.dtype.num >= FIRST_FOREIGN_TYPE:
         return sum(block.size - int(np.count_nonzero(block)) for block in _blocks(array))
     return array.size - int(np.count_nonzero(array))
 
@@ -145,6 +145,6 @@ def _paired_blocks(value: Array, other: Array) -> Iterator[tuple[Array, Array]]:
 
 def _plain(block: Array) -> Array:
     """Return the block in a type in which numpy computes without loss."""
-    if block.dtype == np.float16 or block.dtype.num >= _FIRST_FOREIGN_TYPE:
+    if block.dtype == np.float16 or block.dtype.num >= FIRST_FOREIGN_TYPE:
         return block.astype(np.float32)
     return block

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.numbers.foreign_types import FIRST_FOREIGN_TYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +26,11 @@ ALLOWED_NORMS = ("l1", "l2")
 REDUCTION_NAMES = (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS)
 
 _ABS = "abs_"
-_COLON_INDEX = re.compile(r":\d+")
+COLON_INDEX = re.compile(r":\d+")
 # 32k float64 are 256 KB: block and copy stay in the cache of one core.
 _BLOCK = 1 << 15
 # Up to here the sum in the tensor's own type costs little and is tried first: see `_as_before`.
 _SMALL = 1 << 8
-_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 _NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float16): np.dtype(np.float32),
     np.dtype(np.float32): np.dtype(np.float64),
@@ -93,7 +93,7 @@ def get_reduction_tensor_name(
 
     A `:0` in the tensor's name is removed by default (TensorFlow keeps it).
     """
-    tensor = _COLON_INDEX.sub("", tensorname) if remove_colon_index else tensorname
+    tensor = COLON_INDEX.sub("", tensorname) if remove_colon_index else tensorname
     return f"{REDUCTIONS_PREFIX}{_ABS if abs else ''}{reduction_name}/{tensor}"
 
 
@@ -132,7 +132,7 @@ def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
 
 def _is_small_float(dtype: np.dtype[Any]) -> bool:
     """Whether the type is bfloat16 or an 8-bit float, which numpy has only through another package."""
-    return dtype.num >= _FIRST_FOREIGN_TYPE and "float" in dtype.name
+    return dtype.num >= FIRST_FOREIGN_TYPE and "float" in dtype.name
 
 
 def _reduce(values: Array, names: list[str], magnitude: bool) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def _blocks(values: Array, magnitude: bool) -> Iterator[Array]:
 
 def _readable(piece: Array) -> Array:
     """bfloat16 is the upper half of a float32; shifting is several times faster than converting."""
-    if piece.dtype.num >= _FIRST_FOREIGN_TYPE and piece.dtype.name == "bfloat16":
+    if piece.dtype.num >= FIRST_FOREIGN_TYPE and piece.dtype.name == "bfloat16":
         upper: Array = piece.view(np.uint16).astype(np.uint32)
         upper <<= np.uint32(16)
         return upper.view(np.float32)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.numbers.foreign_types import FIRST_FOREIGN_TYPE
 from smdebug.numbers.reductions import compute_reductions
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _BLOCK = 1 << 16
 # Sums of rows this short are accurate to about 1e-7; they are added in float64.
 _ROW = 256
 _ROWS_TOGETHER = 32  # with rows of 256, too small for BLAS to start threads
-_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 
 
 class Statistics(NamedTuple):
@@ -65,7 +65,7 @@ class Statistics(NamedTuple):
 def is_numeric(array: Array) -> bool:
     """Whether the type has statistics."""
     kind, number = array.dtype.kind, array.dtype.num
-    return kind in "biufc" or (number >= _FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
+    return kind in "biufc" or (number >= FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
 
 
 def statistics(array: Any) -> Statistics:
@@ -95,8 +95,8 @@ def mean_abs(array: Array) -> float:
 def blocks(flat: Array, block: int = _BLOCK) -> Iterator[Array]:
     """Yield the values in blocks, in a type in which numpy computes without loss."""
     kind = flat.dtype
-    is_bfloat16 = kind.num >= _FIRST_FOREIGN_TYPE and kind.name == "bfloat16"
-    is_narrow = kind == np.float16 or kind.num >= _FIRST_FOREIGN_TYPE
+    is_bfloat16 = kind.num >= FIRST_FOREIGN_TYPE and kind.name == "bfloat16"
+    is_narrow = kind == np.float16 or kind.num >= FIRST_FOREIGN_TYPE
     for start in range(0, flat.size, block):
         piece = flat[start : start + block]
         if is_bfloat16:  # the upper half of a float32: shifting is faster than converting

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import (
-    DamagedFile,
     InvalidWorker,
-    ObjectMissing,
     SMDebugTypeError,
     SMDebugValueError,
     StepUnavailable,
@@ -16,7 +14,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.damaged_values import note_damage
+from smdebug.trials.damaged_values import DAMAGED, note_damage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 MISSING = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable, InvalidWorker)
-DAMAGED = (DamagedFile, ObjectMissing)
 
 
 class WorkerValue(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.foreign_types import FIRST_FOREIGN_TYPE
 from smdebug.rules.state_format import (
     FACTORIES,
     FOREIGN_TYPES,
@@ -27,7 +28,6 @@ from smdebug.rules.state_format import (
 
 _INLINE_ARRAY = 256
 _MAX_DEPTH = 60
-_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 _NAME_OF_FACTORY = {factory: name for name, factory in FACTORIES.items()}
 
 
@@ -164,13 +164,13 @@ class StateEncoder:
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array in a type that npz knows: bfloat16 and its like as the integers of their bits."""
-    if array.dtype.num < _FIRST_FOREIGN_TYPE:
+    if array.dtype.num < FIRST_FOREIGN_TYPE:
         return array
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
-    if dtype.num >= _FIRST_FOREIGN_TYPE:
+    if dtype.num >= FIRST_FOREIGN_TYPE:
         if dtype.name in FOREIGN_TYPES:
             return dtype.name
         raise NotPlainData(f"an array of {dtype.name}")

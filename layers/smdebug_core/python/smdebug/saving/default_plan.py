@@ -12,16 +12,16 @@ tenth of these steps of training, unless `include_workers` says otherwise.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 
 from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
-from smdebug.files.names import OBSERVATIONS
+from smdebug.files.names import LEARNING_RATES, OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.save_plan import (
     GROUPS_REMEMBERED,
     NAMES_REMEMBERED,
+    NEVER,
     NO_MEMBERS,
     Members,
     ModePlan,
@@ -34,10 +34,10 @@ COLLECTION = "observations"
 MEMBERS = f"^{re.escape(OBSERVATIONS)}"
 _SCHEDULE = SaveConfigMode(save_interval=100, save_steps=[*range(10), *range(10, 1001, 10)])
 _IN_BLOCKS = (ModeKeys.EVAL, ModeKeys.PREDICT)
-_FOREVER = sys.maxsize
 
 PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
 INPUTS, OUTPUTS = "inputs", "outputs"
+FIRST_LEARNING_RATE = f"{LEARNING_RATES}0/0"
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
 
@@ -208,11 +208,11 @@ class _FirstOfBlock(ModePlan):
     def begin(self, first: int) -> None:
         """Begin a block with this step."""
         every = 1 if self._begun < 100 else 10 if self._begun < 1000 else 100
-        self._first = _FOREVER if self._begun % every else first
+        self._first = NEVER if self._begun % every else first
         self._begun += 1
 
     def due(self, mode_step: int) -> Members:
         return self._all if mode_step == self._first else NO_MEMBERS
 
     def idle_after(self, mode_step: int) -> int:
-        return _FOREVER
+        return NEVER

@@ -12,17 +12,15 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.names import file_name_of, worker_in
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.loss_terms import criterion_name
-from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
+from smdebug.saving.default_plan import FIRST_LEARNING_RATE, GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.saving.hook import FrameworkHook
 from smdebug.saving.loss_facts import LABELS, PREDICTIONS, LossTerms
 from smdebug.saving.options import HookOptions, takes
 
-LEARNING_RATE = "learning_rate/0/0"
 RATES = frozenset({"learning_rate", "lr"})
 """Names under which loops record their learning rate."""
-_TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 class LoopHook(FrameworkHook):
@@ -53,7 +51,7 @@ class LoopHook(FrameworkHook):
         The parameters that have a gradient or an update are those that its optimizer changes.
         """
         observations = self.observations
-        if observations is None or not self.due or self.mode not in _TRAINING:
+        if observations is None or not self.due or self.mode not in TRAINING:
             return
         trained = {
             name.partition("/")[2] for name in observations.names_at_step(GRADIENTS, UPDATES)
@@ -73,7 +71,7 @@ class LoopHook(FrameworkHook):
         if tensor_name in RATES and self.observations is not None:
             rate = self.adapter.number(tensor_value)
             if rate is not None:
-                self.carry(LEARNING_RATE, rate)
+                self.carry(FIRST_LEARNING_RATE, rate)
 
     def record_loss(
         self,

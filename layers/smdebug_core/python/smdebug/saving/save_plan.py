@@ -32,7 +32,7 @@ from smdebug.mode_keys import ModeKeys
 
 Members = int
 NO_MEMBERS: Members = 0
-_FOREVER = sys.maxsize
+NEVER = sys.maxsize  # the next step of what is not saved again
 RAW_ONLY = ReductionConfig(save_raw_tensor=True)
 # A training that gives every tensor a new name must not fill the memory with old names.
 NAMES_REMEMBERED = 100_000
@@ -101,7 +101,7 @@ class ModePlan:
         """Return how many steps of the mode follow this one before something is due again."""
         coming = mode_step + 1
         place = bisect_left(self._ordered, coming)
-        due = self._ordered[place] if place < len(self._ordered) else _FOREVER
+        due = self._ordered[place] if place < len(self._ordered) else NEVER
         for interval, start, end, _, _ in self._schedules:
             regular = -(-max(coming, start) // interval) * interval
             if regular < due and (end is None or regular < end):

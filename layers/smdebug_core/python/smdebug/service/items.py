@@ -59,9 +59,7 @@ STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
 LARGEST_INLINE_STATE = 1024  # bytes of a rule's state; larger ones are stored in an object
-LARGEST_PACKED_STATE = (
-    8192  # bytes of one that takes no more than `LARGEST_INLINE_STATE` when packed
-)
+LARGEST_PACKED_STATE = 8192  # bytes before packing: a group of 40 rules fits into an item
 _LARGEST_BODY = 64 << 20
 
 

@@ -15,7 +15,7 @@ from smdebug.service.webhook_secrets import IN_SSM, BadSecret, endpoint_in
 Call = Callable[..., Mapping[str, Any]]  # a service, an operation, and its arguments
 Found = tuple[Literal["well", "absent", "wrong"], str, str]
 
-_VARIABLE = "SMDEBUG_WEBHOOK_SECRET"
+VARIABLE = "SMDEBUG_WEBHOOK_SECRET"
 _HOW = "docs/deploy.md, Alerts, shows how to create it."
 _AWS_KEYS = ("alias/aws/secretsmanager", "alias/aws/ssm")
 
@@ -29,9 +29,9 @@ class _Secret(NamedTuple):
 def check_webhook(call: Call, function: str) -> Iterator[Found]:
     """Yield what is wrong with the secret of a webhook's function, or that it is valid."""
     configured = call("lambda", "get_function_configuration", FunctionName=function)
-    name = configured.get("Environment", {}).get("Variables", {}).get(_VARIABLE, "")
+    name = configured.get("Environment", {}).get("Variables", {}).get(VARIABLE, "")
     if not name:
-        yield "wrong", f"{function} has no variable {_VARIABLE}", "Deploy again."
+        yield "wrong", f"{function} has no variable {VARIABLE}", "Deploy again."
         return
     try:
         secret = _described(call, name)

@@ -14,10 +14,10 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.array_updates import ArrayUpdates
+from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.observing import StepObservations
 from smdebug.tensorflow import facts
 
-LEARNING_RATE = "learning_rate/0/0"
 Variables = Iterable[tuple[str, Any]]
 
 
@@ -87,7 +87,7 @@ class KerasObserver:
         rate = facts.learning_rate(optimizer)
         if rate is not None and (self._hook.due or rate != self._rate):
             self._rate = rate
-            self._hook.carry(LEARNING_RATE, rate)
+            self._hook.carry(FIRST_LEARNING_RATE, rate)
 
     def end_batch(
         self, model: Any, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]

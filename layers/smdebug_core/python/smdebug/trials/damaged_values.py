@@ -6,6 +6,9 @@ from typing import Any
 
 from smdebug.exceptions import DamagedFile, ObjectMissing
 
+DAMAGED = (DamagedFile, ObjectMissing)
+"""What reading a value raises if its file is damaged or gone."""
+
 
 def note_damage(trial: Any, error: DamagedFile | ObjectMissing) -> None:
     """List the file with the trial's damaged files: its values are left out, and counted there.

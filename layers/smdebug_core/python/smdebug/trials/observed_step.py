@@ -33,11 +33,11 @@ from smdebug.files.observations import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
+from smdebug.trials.damaged_values import DAMAGED
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 
 #: The part does not exist at the step, which is not a defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
-_BROKEN = (DamagedFile, ObjectMissing)
 _NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
 KEPT_BYTES = 64 << 20
 """How many bytes of the last steps are kept for the next rule."""
@@ -183,7 +183,7 @@ class ObservedStep:
             return read()
         except _ABSENT:
             return None
-        except _BROKEN as error:
+        except DAMAGED as error:
             self.damaged[what] = str(error)
             self._observations.note_damage(error)
             return None

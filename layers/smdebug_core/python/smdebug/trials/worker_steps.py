@@ -7,7 +7,6 @@ tensor, step and worker.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,14 +14,14 @@ from operator import add
 from typing import NamedTuple, TypeVar
 
 from smdebug.files.index import IndexFile, ShapeRecord
+from smdebug.files.names import LAST_STEP
 from smdebug.files.replicas import root_digests
 from smdebug.mode_keys import ModeKeys
-from smdebug.numbers.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
+from smdebug.numbers.reductions import COLON_INDEX, REDUCTIONS_PREFIX, reverse_reduction_tensor_name
 from smdebug.trials.attempts import AttemptId
 
 GLOBAL = ModeKeys.GLOBAL
 Reduction = tuple[str, bool]
-_COLON_INDEX = re.compile(r":\d+")
 T = TypeVar("T")
 
 
@@ -119,7 +118,7 @@ class WorkerStep:
 
 
 def _whole_number(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 10**12 else None
+    return value if type(value) is int and 0 <= value <= LAST_STEP else None
 
 
 def seconds(value: object) -> float | None:
@@ -224,9 +223,9 @@ def _places_by_tensor(names: tuple[str, ...], shape_names: tuple[str, ...]) -> d
 
 def _share_reductions(places: dict[str, Places]) -> None:
     """Give `x:0` the reductions of `x`, the name that they were saved under, if no other can be meant."""
-    indexed = Counter(_COLON_INDEX.sub("", name) for name in places if ":" in name)
+    indexed = Counter(COLON_INDEX.sub("", name) for name in places if ":" in name)
     for name in [name for name in places if ":" in name]:
-        plain = _COLON_INDEX.sub("", name)
+        plain = COLON_INDEX.sub("", name)
         if plain != name and plain in places and indexed[plain] == 1:
             reductions = {**places[plain].reductions, **places[name].reductions}
             places[name] = places[name]._replace(reductions=reductions)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugError
+from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
@@ -22,8 +23,6 @@ Rows = NDArray[np.float64]
 
 MOST_FACTS = 2000  # changes of facts that are kept
 _LONGEST_FACT = 200
-SYSTEM = "system"
-"""The fact with the metrics of the machine, and the beginning of the names of their series."""
 _NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
 """Facts that are not a line of text."""
 

@@ -13,6 +13,7 @@ import numpy as np
 import xgboost
 
 from smdebug.numbers.batches import distinct_rows, label_facts
+from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.observing import StepObservations
 from smdebug.xgboost.agreement import agreement, explained_by
 
@@ -76,7 +77,7 @@ class BoosterObserver:
         )
         for name, value in _settings(settings["gradient_booster"]):
             if name == "learning_rate":
-                self._hook.carry("learning_rate/0/0", float(value))
+                self._hook.carry(FIRST_LEARNING_RATE, float(value))
         top = self._observe_importance(model)
         if top is not None:
             self._hook.guarded(lambda: self._compare_with_label(model, *top))

@@ -7,12 +7,12 @@ import math
 import re
 from typing import Any
 
+from smdebug.files.names import LAST_STEP
 from smdebug.service.rules_file.entry import MAX_NAME, MAX_VALUE, Entry, as_list
 from smdebug.service.rules_file.wording import kind_of, shortened
 
 MAX_PARAMETERS = 100
 MAX_OTHER_TRIALS = 20
-LAST_STEP = 10**12 - 1  # what fits into the names of a run's files
 EVERY_STEP = "every_step"
 LOGGING_LEVELS = ("CRITICAL", "FATAL", "ERROR", "WARNING", "WARN", "INFO", "DEBUG", "NOTSET")
 

@@ -1,0 +1,42 @@
+"""Infra and the functions do not import each other: the words that both write are compared here."""
+
+import pytest
+
+import functions.custom_rules.sources
+import functions.decisions.detail_types as published
+import functions.decisions.publishing
+import functions.followup.run_report
+import functions.telemetry
+import infra.findings_bus as bus
+import infra.names
+import infra.run_bucket
+import infra.settings
+import smdebug.files.names
+import smdebug.service.webhook_checks
+import smdebug.service.webhook_secrets
+
+
+@pytest.mark.parametrize(
+    ("deployed", "used"),
+    [
+        (infra.run_bucket.CONTROL, smdebug.files.names.STOP_KEY),
+        (infra.run_bucket.ZOOM, smdebug.files.names.ZOOM_KEY),
+        (infra.run_bucket.REPORT, functions.followup.run_report.KEY),
+        (infra.run_bucket.RULE_SOURCES, functions.custom_rules.sources.OWN_SOURCES),
+        (infra.settings.IN_SSM, smdebug.service.webhook_secrets.IN_SSM),
+        (infra.names.METRICS, functions.telemetry.NAMESPACE),
+        (infra.names.WEBHOOK_SECRET, smdebug.service.webhook_checks.VARIABLE),
+        (bus.SOURCE, functions.decisions.publishing.SOURCE),
+        (bus.FOUND, published.CONDITION_MET),
+        (bus.RESOLVED, published.ISSUE_RESOLVED),
+        (bus.STATUS, published.STATUS_CHANGE),
+        (bus.RUN, published.RUN_STATE_CHANGE),
+        (bus.ACTION, published.ACTION_OUTCOME),
+    ],
+)
+def test_what_is_deployed_is_what_the_functions_use(deployed, used):
+    assert deployed == used
+
+
+def test_every_kind_of_event_is_on_the_bus_but_the_one_in_sagemakers_form():
+    assert {*bus.ALL_EVENTS, published.OLD_STATE_CHANGE} == set(published.DETAIL_TYPES)
