@@ -140,6 +140,23 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
         ) from error
 
 
+def parse_meta(head: bytes, *, file: str) -> IndexMeta | None:
+    """Return the checked `meta` of a head that names an event file and holds nothing else.
+
+    None for any other head, which `parse_index` has to read with the rest of its file.
+    """
+    try:
+        check_size(head)
+        index = json.loads(head.decode())
+        if type(index) is not dict or list(index) != ["meta"]:
+            return None
+        meta = _meta(index["meta"], file)
+    except (ValueError, RecursionError, WrongContent):
+        return None
+    has_checksum = CHECKSUM_KEY in index["meta"]  # a second one: the file has to be checked
+    return None if has_checksum or meta.event_file_name is None else meta
+
+
 def _parse(data: bytes, file: str) -> IndexFile:
     check_size(data)
     data = without_checksum(data)
