@@ -198,6 +198,7 @@ class Cloud:
     def _fix_moto(self) -> None:
         from local_aws import moto_fixes
 
+        moto_fixes.import_workflows_without_ec2()
         limit_table(self._limits, self.clock.now)
         limit_executions(self._limits)
         limit_events(self._limits)

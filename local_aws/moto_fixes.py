@@ -7,13 +7,15 @@ replacement is no longer needed. moto's version is pinned for the same reason.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import itertools
 import json
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone, tzinfo
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, Self, cast
 
 Invoke = Callable[[str, bytes], tuple[bytes, bool]]
@@ -21,6 +23,21 @@ Deliver = Callable[[str, Mapping[str, Any], Mapping[str, Any]], None]
 WRITING = threading.RLock()  # held while an item is written
 _writes = itertools.count(1)
 _MOTOS_SEQUENCER = "617f08299329d189"
+
+
+def import_workflows_without_ec2() -> None:
+    """Let the parser of workflows do without moto's models of EC2: their import takes a second.
+
+    The parser takes the names of the states of a job from `moto.batch.utils`, for workflows that start
+    jobs of AWS Batch. Python imports the package `moto.batch` before it, and that imports the whole of
+    EC2. Here is a package of that name which finds the same modules and imports none of them.
+    """
+    if "moto.batch" not in sys.modules:
+        batch = importlib.util.find_spec("moto.batch")
+        assert batch is not None
+        sys.modules["moto.batch"] = package = ModuleType("moto.batch")
+        package.__spec__ = batch
+        package.__path__ = batch.submodule_search_locations or []
 
 
 def make_dynamodb_thread_safe() -> None:

@@ -102,15 +102,17 @@ class InProcess:
     def __init__(self, function: Function, runtime: Runtime):
         self.function = function
         self._runtime = runtime
+        module, _, name = function.handler.rpartition(".")
+        # While no other thread imports: two that meet in a package can get half of its modules.
+        with self._exclusive, changed_environ(self._variables()):
+            self._handler = getattr(importlib.import_module(module), name)
 
     def invoke(self, event: bytes, request: str, lineage: Lineage = NEW) -> Invocation:
         began, clock = time.perf_counter(), self._runtime.clock.now()
-        module, _, name = self.function.handler.rpartition(".")
         error = None
         with self._exclusive, changed_environ(self._variables()):
             try:
-                handler = getattr(importlib.import_module(module), name)
-                result = handler(json.loads(event), _Context(self.function, request))
+                result = self._handler(json.loads(event), _Context(self.function, request))
                 payload = json.dumps(result).encode()
             except Exception as problem:  # noqa: BLE001 - reported as the runtime client does
                 error = type(problem).__name__

@@ -76,8 +76,7 @@ def _check_size(
         )
     folders = [deployment.asset(properties["Code"])]
     folders += [deployment.layers[arn] for arn in properties.get("Layers", [])]
-    files = (file for folder in folders for file in folder.rglob("*"))
-    size = sum(file.stat().st_size for file in files if file.is_file())
+    size = sum(map(deployment.bytes_in, folders))
     if size > limits.code_bytes:
         raise LocalStackError(
             f"The code and layers of {name} have {size} bytes, and Lambda allows {limits.code_bytes}"

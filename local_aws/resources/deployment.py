@@ -41,6 +41,7 @@ class Deployment:
         self.limits = limits
         self.layers: dict[str, Path] = {}
         self.final_checks: list[Callable[[], None]] = []  # these need every policy to exist
+        self._bytes: dict[Path, int] = {}  # by folder: functions share their layers
 
     @property
     def policies(self) -> Policies:
@@ -57,6 +58,13 @@ class Deployment:
         if "S3Key" not in code:
             raise Unsupported(f"Code that is not an asset: {code}")
         return self._assembly.assets[code["S3Key"]]
+
+    def bytes_in(self, folder: Path) -> int:
+        """The size of all files in an asset's folder."""
+        if folder not in self._bytes:
+            files = (file for file in folder.rglob("*") if file.is_file())
+            self._bytes[folder] = sum(file.stat().st_size for file in files)
+        return self._bytes[folder]
 
     def check_at_end(self, role: str, permission: Permission) -> None:
         """Require that the role has this permission once all policies exist."""

@@ -288,7 +288,8 @@ def test_the_examples_of_the_pytest_plugin_in_the_docs_work(tmp_path):
     page = (ROOT / "docs" / "local.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [f"--basetemp={tmp_path / 'temporary'}", str(tmp_path)]
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment(), cwd=tmp_path, check=False
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -172,6 +173,32 @@ def test_parsed_workflows_are_not_cached_and_their_parts_make_keys_lazily():
     first, second = (AmazonStateLanguageParser.parse(definition)[0] for _ in range(2))
     assert first is not second
     assert "self.__heap_key = long_uid()" in inspect.getsource(EvalComponent.heap_key.fget)
+
+
+PARSER = "moto.stepfunctions.parser.asl.parse.asl_parser"
+
+
+def test_the_parser_of_workflows_imports_all_of_ec2():
+    assert "moto.ec2.models" in modules_after(f"import {PARSER}")
+
+
+def test_the_parser_of_workflows_does_without_ec2_and_batch_can_still_be_imported():
+    fix = "from local_aws.moto_fixes import import_workflows_without_ec2 as fix; fix()"
+    assert "moto.ec2" not in modules_after(f"{fix}; import {PARSER}")
+    assert "moto.ec2" in modules_after(f"{fix}; import moto.batch.models")
+
+
+def modules_after(program: str) -> set[str]:
+    """The modules that a new process has imported once it has run the program."""
+    program += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(moto_fixes.__file__).parents[1],
+    )
+    return set(done.stdout.split())
 
 
 def test_a_parsed_workflow_keeps_no_state_of_an_execution():
