@@ -55,7 +55,8 @@ $(READY): requirements/dev.txt pyproject.toml
 		echo "Give another: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments. Install its venv package (Debian: python3-venv)."; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about 400 MB, ten seconds to a few minutes."
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once:"
+	@echo "about 400 MB, ten seconds to a few minutes."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c '$(IS_SUPPORTED)' || { \
 		echo "$(VENV) has $$($(BIN)/python --version 2>&1), which is not supported. Remove it and try again."; exit 1; }
@@ -174,7 +175,7 @@ bench-default-rules: $(READY) ## time the default rules over 2,000 saved steps o
 	@$(BIN)/python -m bench.default_rules $(ARGS)
 
 rules-page: $(READY) ## write docs/rules.md from the rule catalog
-	@$(BIN)/python -m smdebug_rules.reference > docs/rules.md
+	@$(BIN)/python -m smdebug_rules.reference > docs/.new && mv docs/.new docs/rules.md
 
 site: $(READY) ## build docs/ as a book in build/site/, and fail on a broken link
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f book/mkdocs.yml && echo "The book begins at build/site/index.html"
@@ -186,7 +187,7 @@ verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and fa
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.verdicts $(ARGS)
 
 verdicts-page: $(READY) ## write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
-	@$(BIN)/python -m bench.verdicts.publish > docs/verdicts.md
+	@$(BIN)/python -m bench.verdicts.publish > docs/.new && mv docs/.new docs/verdicts.md
 
 bench-report: $(READY) ## time the report of a long run: 10,000 steps of 200 tensors
 	@$(BIN)/python -m bench.report $(ARGS)

@@ -15,8 +15,9 @@ from typing import IO
 class Screen:
     """Prints lines, in colour on a terminal."""
 
-    def __init__(self, out: IO[str]):
+    def __init__(self, out: IO[str], seconds_per_dot: float = 2.0):
         self._out = out
+        self._seconds_per_dot = seconds_per_dot
         self._plain = bool(os.environ.get("NO_COLOR")) or not out.isatty()
         self._began = time.monotonic()
 
@@ -35,13 +36,16 @@ class Screen:
 
     @contextmanager
     def progress(self, task: str) -> Iterator[None]:
-        """Print the task, dots while it runs, and its duration."""
+        """Print the task, dots while it runs as far as the line has room, and its duration."""
         began = time.monotonic()
         print(f"{task} ...", end="", file=self._out, flush=True)
+        room = shutil.get_terminal_size().columns - len(f"{task} ... 9999 s")
         done = threading.Event()
 
         def dots() -> None:
-            while not done.wait(2.0):
+            for _ in range(room):
+                if done.wait(self._seconds_per_dot):
+                    return
                 print(".", end="", file=self._out, flush=True)
 
         thread = threading.Thread(target=dots, daemon=True)

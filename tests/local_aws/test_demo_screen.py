@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +30,18 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(line):
     plain = [re.sub(r"\033\[\d+m", "", part) for part in lines]
     assert max(map(len, plain)) <= 80
     assert " ".join(lines).split() == line.split()
+
+
+def test_the_dots_of_a_long_task_stay_on_its_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    before = threading.active_count()
+    with Screen(out, seconds_per_dot=0).progress("Deploying"):
+        while threading.active_count() > before:  # it ends when the line is full
+            pass
+    (line,) = out.getvalue().splitlines()
+    assert 70 <= len(line) <= 80
+    assert line.endswith(". 0 s")
 
 
 def test_what_follows_begins_below_the_last_column():
