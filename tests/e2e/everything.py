@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import numpy as np
 
-from local_aws import LocalDebugger
 from smdebug.files.names import END_MARKER
+from tests.e2e.patience import (
+    TIMEOUT,
+    PatientDebugger,
+    failing_for_good,
+    is_used,
+    killing,
+    wait_for_use,
+    wait_until,
+)
 from tests.e2e.test_rules import COUNTING, custom
 from tests.functions.saver import FAILING, HEALTHY, Saver
-
-TIMEOUT = 300.0  # seconds, for every wait: a busy machine must not change the result
 
 MANY = {f"gradient/{number:03}": np.full(3, np.nan, np.float32) for number in range(300)}
 REMEMBERING = """
@@ -62,68 +66,6 @@ class Waiting(Rule):
     def invoke_at_step(self, step):
         return self.other_trial.tensor("gradient/fc").value(step) is None
 """
-
-
-class PatientDebugger(LocalDebugger):
-    """A debugger whose waits end only if something is wrong, however busy the machine is."""
-
-    def wait(self, name, *, through, seconds=TIMEOUT):
-        return super().wait(name, through=through, seconds=seconds)
-
-    def finish(self, name, *, seconds=TIMEOUT):
-        return super().finish(name, seconds=seconds)
-
-    def end(self, name, *, seconds=TIMEOUT):
-        return super().end(name, seconds=seconds)
-
-    def run(self, name, *, seconds=TIMEOUT):
-        return super().run(name, seconds=seconds)
-
-
-def wait_until(aws, holds, what: str):
-    return aws.wait_until(holds, what=what, seconds=TIMEOUT)
-
-
-def wait_for_use(aws, role: str, action: str, resource: str = "") -> None:
-    what = f"{role} to need {action} on {resource or 'everything that it may'}"
-    wait_until(aws, lambda: is_used(aws, role, action, resource), what)
-
-
-def is_used(aws, role: str, action: str, resource: str = "") -> bool:
-    """Whether the role has used the action on every resource that contains `resource` in its name."""
-    report = aws.permissions()
-    return not [
-        arn
-        for owner, unused, arn in report["unused"]
-        if (short(report["roles"].get(owner, owner)), unused) == (role, action) and resource in arn
-    ]
-
-
-def short(name: str) -> str:
-    """DebuggerIngestRole88014964 -> Ingest."""
-    for owner in ("UndeliveredQueue", "ArrivalsQueue", "AlarmsTopic"):
-        if owner in name:
-            return owner
-    return re.sub(r"^Debugger|Role[0-9A-F]{8}$", "", name)
-
-
-@contextmanager
-def killing(aws, function: str, call: str) -> Iterator[None]:
-    """Kill the function at that call."""
-    aws.kill_when(function, call, times=1000)
-    try:
-        yield
-    finally:
-        aws.kill_when(function, call, times=0)
-
-
-@contextmanager
-def failing_for_good(aws, role: str, call: str, sender: str = "") -> Iterator[None]:
-    """Kill a function at that call until its message is a dead letter, or `sender` has sent a reminder."""
-    function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
-    with killing(aws, function, call):
-        yield
-        wait_for_use(aws, sender or role, "sqs:SendMessage", "" if sender else "Undelivered")
 
 
 def remembering(debugger) -> dict:
@@ -247,23 +189,37 @@ def wait_for_report(debugger, name: str) -> None:
 
 
 def a_finished_run_that_resumes_unnoticed(debugger) -> None:
-    """Only the sweeper notices it, before it moves the run to the past ones."""
+    """Only the sweeper notices it, before it moves the run to the past ones, and changes its schedule.
+
+    On a busy machine, the wait for the end of the run moves the clock, and its schedule may fire: then there
+    is none to change, and another run does the same.
+    """
+    for attempt in range(5):
+        resume_unnoticed(debugger, f"again-{attempt}")
+        if is_used(debugger.aws, "Sweep", "scheduler:UpdateSchedule"):
+            return
+    raise AssertionError("the sweeper never changed the schedule of a run")
+
+
+def resume_unnoticed(debugger, name: str) -> None:
     aws = debugger.aws
-    debugger.attach("again", ["ExplodingTensor"])
-    saver = Saver(debugger.storage("again")).begin()
+    debugger.attach(name, ["ExplodingTensor"])
+    saver = Saver(debugger.storage(name)).begin()
     saver.save(0)
     saver.end()
     with ExitStack() as stack:
         with killing(aws, "sweep", "dynamodb:Query"):
-            debugger.finish("again")
+            debugger.finish(name)
             stack.enter_context(killing(aws, "ingest", "dynamodb:GetItem"))
             with aws.losing_notifications():
-                resumed = Saver(debugger.storage("again"), run_id="run-2", training_run=1).begin()
-                debugger.attach("again", ["ExplodingTensor", "VanishingGradient"])
+                resumed = Saver(debugger.storage(name), run_id="run-2", training_run=1).begin()
+                debugger.attach(name, ["ExplodingTensor", "VanishingGradient"])
                 resumed.save(1)
-        aws.forward(361)
-        wait_for_use(aws, "Sweep", "scheduler:UpdateSchedule")
-    debugger.wait("again", through=1)
+            aws.forward(361)  # a sweep would leave younger files to their notification
+        aws.forward(301)  # until the next sweep
+        run = debugger.run(name)
+        wait_until(aws, lambda: str(run.look().state) != "Finished", "the sweeper to notice it")
+    debugger.wait(name, through=1)
 
 
 def rules_that_ask_for_missing_objects(debugger) -> None:

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from local_aws import LocalAws
-from tests.e2e.everything import PatientDebugger, run_everything, short
+from tests.e2e.everything import run_everything
+from tests.e2e.patience import PatientDebugger, short
 
 ROOT = Path(__file__).parents[2]
 
