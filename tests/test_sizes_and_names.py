@@ -170,7 +170,7 @@ def module_name(path: Path) -> str:
 
 @cache
 def modules() -> dict[str, Path]:
-    return {module_name(path): path for path in sources() if "tests" not in path.parts}
+    return {module_name(path): path for path in sources()}
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -21,62 +21,63 @@ from smdebug.trials import create_trial
 from tests.saving.saved_files import EVERY_STEP, has_ended, index_of, names_at, saved_steps
 
 
-class Deed(NamedTuple):
-    """What a training does around one of its steps."""
+class StepOfLoop(NamedTuple):
+    """What a training calls around one of its steps."""
 
     mode: smdebug.modes | None
     sets_mode: bool
-    looks: bool
+    reads_clock: bool
     saves_scalar: bool
     ends: bool
 
 
-deeds = st.builds(
-    Deed,
+STEPS_OF_LOOP = st.builds(
+    StepOfLoop,
     st.sampled_from([None, modes.TRAIN, modes.EVAL]),
     *(st.booleans() for _ in range(4)),
 )
 
 
-@given(st.lists(deeds, max_size=40))
-def test_steps_at_which_nothing_is_due_are_counted_like_all_others(done):
-    schedule = SaveConfig(
-        {
-            modes.TRAIN: SaveConfigMode(7),
-            modes.EVAL: SaveConfigMode(4, 3),
-            modes.GLOBAL: SaveConfigMode(5),
-        }
-    )
-    hook = smdebug.Hook(storage := MemoryStorage(), save_config=schedule)
-    clock, expected = StepClock(), {}
-    for mode, sets_mode, looks, saves_scalar, ends in done:
-        if sets_mode and mode is not None:
-            hook.set_mode(mode)
+OFTEN_NOT_DUE = SaveConfig(
+    {
+        modes.TRAIN: SaveConfigMode(7),
+        modes.EVAL: SaveConfigMode(4, 3),
+        modes.GLOBAL: SaveConfigMode(5),
+    }
+)
+
+
+@given(st.lists(STEPS_OF_LOOP, max_size=40))
+def test_steps_at_which_nothing_is_due_are_counted_like_all_others(loop):
+    hook = smdebug.Hook(storage := MemoryStorage(), save_config=OFTEN_NOT_DUE)
+    clock, expected_names = StepClock(), {}
+    for step in loop:
+        clock = clock.in_mode(step.mode or clock.mode).next()
+        if step.sets_mode and step.mode is not None:
+            hook.set_mode(step.mode)
             hook.begin_step()
         else:
-            hook.begin_step(mode)
-        clock = clock.in_mode(mode or clock.mode).next()
+            hook.begin_step(step.mode)
         hook.record("loss", float(clock.step))
-        if schedule.should_save_step(clock.mode, clock.mode_step):
-            expected[clock.step] = ["loss"]
-        if saves_scalar:
+        if OFTEN_NOT_DUE.should_save_step(clock.mode, clock.mode_step):
+            expected_names[clock.step] = {"loss"}
+        if step.saves_scalar:
             hook.save_scalar("seen", clock.step)
-            expected[clock.step] = [*expected.get(clock.step, []), "scalar/seen"]
-        if looks:
-            assert (hook.step, hook.mode, hook.mode_steps) == (
-                *(clock.step, clock.mode),
-                clock.mode_steps,
-            )
-        if ends:
+            expected_names.setdefault(clock.step, set()).add("scalar/seen")
+        if step.reads_clock:
+            counted = (hook.step, hook.mode, hook.mode_steps)
+            assert counted == (clock.step, clock.mode, clock.mode_steps)
+        if step.ends:
             hook.end_step()
     hook.close()
-    if not expected:
-        return
-    trial = create_trial(storage)
-    assert trial.steps() == sorted(expected)
-    for step, names in expected.items():
-        assert set(trial.tensor_names(step=step)) == set(names)
-        assert trial.tensor(names[0]).value(step) == step
+
+    if expected_names:
+        trial = create_trial(storage)
+        assert {
+            step: set(trial.tensor_names(step=step)) for step in trial.steps()
+        } == expected_names
+        for step, names in expected_names.items():
+            assert [trial.tensor(name).value(step) for name in names] == [step] * len(names)
 
 
 def test_tensors_offered_while_nothing_is_due_cause_no_warning(out_dir, caplog):

@@ -12,7 +12,7 @@ from tests.simulation.queues import MemoryQueue, Received
 from tests.simulation.scheduler import BEGIN, NeverQuiet
 
 if TYPE_CHECKING:
-    from tests.simulation.simulation import Simulation
+    from tests.simulation.stack import Stack
 
 VISIBILITY = 360.0
 RECEIVED_AT_MOST = 5
@@ -23,7 +23,7 @@ SWEEPS_IN_VAIN = 4  # after which another would find nothing either
 class Delivery:
     """The queue, the bus and the schedules, each at least once and in any order."""
 
-    def __init__(self, simulation: Simulation):
+    def __init__(self, simulation: Stack):
         self._simulation = simulation
         self.dead_letters = MemoryQueue(simulation.now)
         self.queue = MemoryQueue(

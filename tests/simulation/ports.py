@@ -15,7 +15,7 @@ from smdebug.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
     from tests.simulation.scheduler import Scheduler
-    from tests.simulation.simulation import Simulation
+    from tests.simulation.stack import Stack
 
 
 class Port:
@@ -75,7 +75,7 @@ class Bucket:
 class Place(MemoryStorage):
     """The prefix of one run, as the storage that functions open."""
 
-    def __init__(self, simulation: Simulation, prefix: str):
+    def __init__(self, simulation: Stack, prefix: str):
         super().__init__(prefix)
         self._simulation = simulation
         self._prefix = prefix
@@ -114,7 +114,7 @@ class Place(MemoryStorage):
 
 @dataclass
 class Workflow:
-    simulation: Simulation
+    simulation: Stack
 
     def start(self, name: str, request: Mapping[str, Any]) -> None:
         self.simulation.start(name, request)
@@ -122,7 +122,7 @@ class Workflow:
 
 @dataclass
 class Checks:
-    simulation: Simulation
+    simulation: Stack
 
     def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
         self.simulation.delivery.send(json.dumps(message), after_seconds)
@@ -130,7 +130,7 @@ class Checks:
 
 @dataclass
 class Schedules:
-    simulation: Simulation
+    simulation: Stack
 
     def wake(self, run: str, *, at: float) -> None:
         self.simulation.delivery.wakes[run] = at
@@ -151,7 +151,7 @@ class Clock:
 class Jobs:
     """SageMaker, with the first run's training job in progress."""
 
-    simulation: Simulation
+    simulation: Stack
 
     def in_progress(self, prefix: str) -> list[str]:
         return [training.prefix for training in self.simulation.scenario.trainings][:1]
@@ -162,7 +162,7 @@ class Jobs:
 
 @dataclass
 class Control:
-    simulation: Simulation
+    simulation: Stack
 
     def write_zoom(self, run: str, body: bytes) -> None:
         self.simulation.bucket.write(f"{bucket_and_prefix(run)[1]}control/zoom", body)
@@ -173,7 +173,7 @@ class Control:
 
 @dataclass
 class Topic:
-    simulation: Simulation
+    simulation: Stack
 
     def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
         actor = self.simulation.running

@@ -10,7 +10,7 @@ from tests.simulation.trainings import END, Writers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulation.simulation import Simulation
+    from tests.simulation.stack import Stack
 
 TRAINED_AGAIN = (3.0, 60.0, 700.0)  # seconds until a training resumes from its checkpoint
 
@@ -22,7 +22,7 @@ Files = list[list[tuple[str, str, bytes]]]
 class Trainings:
     """The files that are still to be written, by writer."""
 
-    def __init__(self, simulation: Simulation):
+    def __init__(self, simulation: Stack):
         self._simulation = simulation
         trainings = simulation.scenario.trainings
         self._writers = self._files(*(training.files for training in trainings))

@@ -32,7 +32,8 @@ from tests.simulation import limits, ports, state_machine
 from tests.simulation.delivery import Delivery
 from tests.simulation.saving import Trainings
 from tests.simulation.schedule import Schedule
-from tests.simulation.scheduler import BEGIN, Actor, NeverQuiet, Process, Scheduler
+from tests.simulation.scheduler import BEGIN, Actor, NeverQuiet, Process
+from tests.simulation.stack import Stack
 from tests.simulation.state_machine import TaskFailed
 from tests.simulation.surroundings import surroundings
 from tests.simulation.trainings import ALERTED, SOURCES, Scenario
@@ -62,7 +63,7 @@ class Context:
     aws_request_id: str
 
 
-class Simulation(Scheduler):
+class Simulation(Stack):
     """A stack, the trainings that save to it, and a record of what happened."""
 
     def __init__(self, scenario: Scenario, schedule: Schedule, keeps_history: bool = False):

@@ -19,7 +19,7 @@ from tests.simulation.ports import Place
 from tests.simulation.spy_rules import in_the_catalog
 
 if TYPE_CHECKING:
-    from tests.simulation.simulation import Simulation
+    from tests.simulation.stack import Stack
 
 
 class _Nowhere(io.TextIOBase):
@@ -28,7 +28,7 @@ class _Nowhere(io.TextIOBase):
 
 
 @contextmanager
-def surroundings(simulation: Simulation) -> Iterator[None]:
+def surroundings(simulation: Stack) -> Iterator[None]:
     """Replace the wiring and the storage by the simulation's, and add the spies to the catalog."""
 
     def world(environment: type[IndexAccess]) -> World:

@@ -112,24 +112,25 @@ def test_what_is_not_a_history_is_refused(broken: dict[str, Any]):
         [],
     ],
 )
-def test_a_listing_tells_which_steps_there_are(steps: list[int]):
+def test_a_listing_has_the_steps_of_the_run_up_to_its_last_one(steps: list[int]):
     storage = a_run(*steps)
-    for end in [*steps, *(step + 1 for step in steps), 10, 50_000_000]:
-        listed = ListedHistory(storage, through_step=end)
-        wanted = [step for step in steps if step <= end]
-        assert step_numbers(listed.before(10**9)) == wanted[::-1]
-        assert step_numbers(listed.before(end)) == [step for step in wanted if step < end][::-1]
-        first = listed.first()
-        assert (first.step if first else None) == (wanted[0] if wanted else None)
-        assert listed.first(TRAIN) is None
-        for step in [-1, 0, 1, *steps, end]:
-            fresh = ListedHistory(storage, through_step=end)
-            for history in (listed, fresh):
-                known = history.at(step)
-                assert (known is not None) == (step in wanted)
-                if known:
-                    several = ("worker_0", "worker_1") if step % 2 == 0 else ("worker_0",)
-                    assert known == StepSummary.unread(step, several)
+    for last in [*steps, *(step + 1 for step in steps), 10, 50_000_000]:
+        expected = [step for step in steps if step <= last]
+        history = ListedHistory(storage, through_step=last)
+        assert step_numbers(history.before(10**9)) == expected[::-1]
+        assert step_numbers(history.before(last)) == [s for s in expected if s < last][::-1]
+        first = history.first()
+        assert (first.step if first else None) == (expected[0] if expected else None)
+        assert history.first(TRAIN) is None, "a listing does not know modes"
+        for step in [-1, 0, 1, *steps, last]:
+            before_listing = ListedHistory(storage, through_step=last)
+            summary = summary_at(step) if step in expected else None
+            assert history.at(step) == before_listing.at(step) == summary
+
+
+def summary_at(step: int) -> StepSummary:
+    """What a listing shows of a step of `a_run`."""
+    return StepSummary.unread(step, ("worker_0", "worker_1")[: 2 - step % 2])
 
 
 def test_going_back_lists_one_folder_at_a_time():
@@ -230,26 +231,29 @@ def test_a_remembered_history_tells_the_same_with_what_was_added(
 ) -> None:
     remembered = RememberedHistory(MemoryHistory(summaries))
     remembered.KEPT = 12  # so that forgetting happens, too
-    known = {summary.step: summary for summary in summaries}
-    for what, *about in questions:
-        if what == "add":
-            (step,) = about
-            summary = StepSummary(
-                step, EVAL if step % 5 == 0 else TRAIN, step, ("worker_0",), "new"
-            )
-            summary = summary._replace(mode=known[step].mode) if step in known else summary
-            if len(remembered._added) < 12:
-                known[step] = summary
-                remembered.add(summary)
-        elif what == "at":
-            assert remembered.at(about[0]) == known.get(about[0])
-        elif what == "forget":
-            remembered.forget()
-        else:
-            step, mode, count = about
-            wanted = [s for s in sorted(known.values(), reverse=True) if s.step < step]
-            wanted = [s for s in wanted if mode in (None, s.mode)]
-            assert list(islice(remembered.before(step, mode), count)) == wanted[:count]
+    expected = {summary.step: summary for summary in summaries}
+    added: set[int] = set()
+    for question, *about in questions:
+        match question, *about:
+            case "add", step:
+                added.add(step)
+                if len(added) <= remembered.KEPT:
+                    expected[step] = added_at(step, expected.get(step))
+                    remembered.add(expected[step])
+            case "at", step:
+                assert remembered.at(step) == expected.get(step)
+            case "before", step, mode, count:
+                newest_first = [expected[s] for s in sorted(expected, reverse=True) if s < step]
+                of_mode = [s for s in newest_first if mode in (None, s.mode)]
+                assert list(islice(remembered.before(step, mode), count)) == of_mode[:count]
+            case "forget", *_:
+                remembered.forget()
+
+
+def added_at(step: int, saved: StepSummary | None) -> StepSummary:
+    """A summary that a reader adds: of the mode that the step was saved in, if it was."""
+    mode = saved.mode if saved else EVAL if step % 5 == 0 else TRAIN
+    return StepSummary(step, mode, step, ("worker_0",), "new")
 
 
 def test_walking_back_again_asks_nothing_and_walking_on_continues():

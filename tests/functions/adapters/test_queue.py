@@ -245,7 +245,33 @@ def test_no_more_than_ten_are_handed_over_at_once(queue):
     assert sorted(bodies(first + second)) == [f"{number:02}" for number in range(12)]
 
 
-WHAT = st.lists(
+class Consumer:
+    """Does what a story says with one queue, and keeps what it received."""
+
+    def __init__(self, queue: Queue):
+        self.queue = queue
+        self.batches: list[list[tuple[str, int, str]]] = []
+        self.sent = 0
+
+    def do(self, action: str, number: int) -> None:
+        received = [message for batch in self.batches for message in batch]
+        newest = self.batches[-1] if self.batches else []
+        if action == "send" and self.sent < 10:
+            self.queue.send(f"{self.sent:02}", number)
+            self.sent += 1
+        elif action == "receive":
+            self.batches.append(self.queue.receive())
+        elif action == "delete" and received:
+            self.queue.delete(received[number % len(received)][2])
+        elif action == "again" and newest:
+            self.queue.show_again(newest[number % len(newest)][2], 5)
+
+    def received(self) -> list[list[tuple[str, int]]]:
+        """Return the body of each message, and how often it was received by then."""
+        return [[message[:2] for message in batch] for batch in self.batches]
+
+
+STORIES = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.sampled_from([0, 0, 40])),
         st.tuples(st.just("wait"), st.sampled_from([1, 25, 61, 200])),
@@ -259,30 +285,13 @@ WHAT = st.lists(
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(WHAT)
+@given(STORIES)
 def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, story):
-    queues: list[Queue] = [InMemory(clock), InSqs(sqs, clock)]
-    seen: list[list[list[tuple[str, int, str]]]] = [[], []]
-    sent = 0
-    for what, number in story:
-        wait(queues[0], 0.01)
-        if what == "wait":
-            wait(queues[0], number)
-        if what == "send" and sent < 10:
-            for queue in queues:
-                queue.send(f"{sent:02}", number)
-            sent += 1
-        for queue, received in zip(queues, seen, strict=True):
-            known = [message for batch in received for message in batch]
-            if what == "receive":
-                received.append(queue.receive())
-            if what == "delete" and number < len(known):
-                queue.delete(known[number][2])
-        if what == "again" and number < len(seen[0][-1] if seen[0] else []):
-            for queue, received in zip(queues, seen, strict=True):
-                queue.show_again(received[-1][number][2], 5)
-        assert [[message[:2] for message in batch] for batch in seen[0]] == [
-            [message[:2] for message in batch] for batch in seen[1]
-        ]
-        dead = [queue.dead() for queue in queues]
-        assert dead[0] == dead[1]
+    in_memory, in_sqs = Consumer(InMemory(clock)), Consumer(InSqs(sqs, clock))
+    for action, number in story:
+        clock_ahead = number if action == "wait" else 0
+        wait(in_memory.queue, 0.01 + clock_ahead)
+        for consumer in (in_memory, in_sqs):
+            consumer.do(action, number)
+        assert in_memory.received() == in_sqs.received()
+        assert in_memory.queue.dead() == in_sqs.queue.dead()

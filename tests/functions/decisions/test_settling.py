@@ -123,42 +123,38 @@ def test_an_index_file_that_names_a_later_step_leads_nowhere():
     assert isinstance(verdict, Ready)
 
 
-@given(st.data())
-def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
+PLANS = st.lists(st.sets(st.integers(0, 8), max_size=6).map(sorted), min_size=1, max_size=3).map(
+    lambda steps_of_workers: dict(zip("abc", steps_of_workers, strict=False))
+)
+
+
+def files_of(plan: Mapping[str, list[int]]) -> list[tuple[int, str, str]]:
+    kinds = ("with_event", "with_index")
+    return [(step, who, kind) for who, steps in plan.items() for step in steps for kind in kinds]
+
+
+def with_file(record: StepRecord, worker: str, kind: str) -> StepRecord:
+    return replace(record, **{kind: getattr(record, kind) | {worker}})
+
+
+@given(PLANS.flatmap(lambda plan: st.tuples(st.just(plan), st.permutations(files_of(plan)))))
+def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(plan_and_arrivals):
     """Every complete step is due once, in order, and none that is still to come is passed."""
-    workers = ["a", "b", "c"][: data.draw(st.integers(1, 3))]
-    plan = {
-        worker: sorted(data.draw(st.sets(st.integers(0, 8), max_size=6), label=worker))
-        for worker in workers
-    }
-    files = [
-        (step, worker, kind)
-        for worker, steps in plan.items()
-        for step in steps
-        for kind in ("event", "index")
-    ]
-    order = data.draw(st.permutations(files))
-    arrived: dict[int, dict[str, set[str]]] = {}
-    cursor, taken = -1, []
-    passed: set[int] = set()
-    for step, worker, kind in order:
-        arrived.setdefault(step, {"event": set(), "index": set()})[kind].add(worker)
+    plan, arrivals = plan_and_arrivals
+    records: dict[int, StepRecord] = {}
+    cursor, taken, passed = -1, [], set()
+    for step, worker, kind in arrivals:
+        record = records.get(step, StepRecord(step, indexed=100.0))
+        records[step] = with_file(record, worker, kind)
         while True:
-            steps = [
-                StepRecord(
-                    number,
-                    with_event=frozenset(who["event"]),
-                    with_index=frozenset(who["index"]),
-                    indexed=100.0,
-                )
-                for number, who in arrived.items()
-            ]
-            verdict = next_step(steps, settling(len(workers), cursor=cursor), saved_by(plan))
+            state = settling(len(plan), cursor=cursor)
+            verdict = next_step([*records.values()], state, saved_by(plan))
             if not isinstance(verdict, Ready):
                 break
-            taken.append(verdict.step.step)
-            passed |= verdict.passed
             cursor = verdict.step.step
+            taken.append(cursor)
+            passed |= verdict.passed
+
     complete = set.intersection(*map(set, plan.values()))
     assert taken == sorted(complete)
     assert not passed & complete

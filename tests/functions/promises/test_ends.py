@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 
@@ -79,37 +80,59 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
     first, second = (
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )
-    for step in (0, 10):
-        first.save(step, HEALTHY)
-        second.save(step, FAILING if step == 0 else HEALTHY)
-    late = small.bucket.hold_back("000000000000_worker_1")
-    kept = [key for key in small.place().list("") if "000000000000_worker_1" in key]
-    files = {key: small.place().read(key) for key in kept}
-    for key in kept:
-        small.place().delete(key)
+    first.save(0, HEALTHY)
+    second.save(0, FAILING)
+    first.save(10, HEALTHY)
+    second.save(10, HEALTHY)
+    late = take_away(small, "000000000000_worker_1")
     first.end()
     small.settle()
     small.pass_time(2000)
-    (finished,) = summaries(small)
-    assert (finished["steps"], finished["not_evaluated"]) == (1, 1)
-    assert finished["statuses"] == {"Stopped": 1}
-    assert finished["verdict"] == "Incomplete"
+
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"]) == (1, 1)
+    assert (summary["statuses"], summary["verdict"]) == ({"Stopped": 1}, "Incomplete")
     (rule,) = (rule for group in small.index.groups.all_of(RUN) for rule in group.rules)
     assert "1 due step was not evaluated as a whole" in rule.reason
 
-    for key, data in files.items():
-        small.place().write(key, data)
-    small.settle()
-    small.pass_time(400)
+    late.files_arrive()
     assert found_steps(small) == [0]
-    _, again = summaries(small)
-    assert (again["steps"], again["not_evaluated"]) == (2, 0)
-    assert (again["statuses"], again["verdict"]) == ({"IssuesFound": 1}, "IssuesFound")
+    _, summary = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"]) == (2, 0)
+    assert (summary["statuses"], summary["verdict"]) == ({"IssuesFound": 1}, "IssuesFound")
     assert small.index.run(RUN).state.value == "Finished"
-    small.bucket.release(late)
-    small.settle()
-    small.pass_time(400)
+
+    late.notifications_arrive()
     assert len(summaries(small)) == 2, "nothing has changed since"
+
+
+class TakenAway(NamedTuple):
+    """Files of a run that have not arrived yet, and their notifications."""
+
+    small: SmallWorld
+    files: dict[str, bytes]
+    notifications: list[str]
+
+    def files_arrive(self):
+        for key, data in self.files.items():
+            self.small.place().write(key, data)
+        self.small.settle()
+        self.small.pass_time(400)
+
+    def notifications_arrive(self):
+        self.small.bucket.release(self.notifications)
+        self.small.settle()
+        self.small.pass_time(400)
+
+
+def take_away(small, name):
+    """Take away the files with `name` in their keys, as if they were still on their way."""
+    notifications = small.bucket.hold_back(name)
+    place = small.place()
+    files = {key: place.read(key) for key in place.list("") if name in key}
+    for key in files:
+        place.delete(key)
+    return TakenAway(small, files, notifications)
 
 
 def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary(small):
@@ -199,33 +222,41 @@ def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypat
     worker.place.write(END_MARKER, b"")
     small.settle()
     small.clock.time += small.settings.end_grace
-    read_by_invocation, listing = [], small.bucket.list
-    deaths = [3] if dies else []
-
-    def counted(bucket, prefix, after=None):
-        for found in listing(bucket, prefix, after):
-            read_by_invocation[-1] += 1
-            yield found
-            if len(read_by_invocation) in deaths:
-                deaths.clear()
-                raise StorageUnavailable("s3://runs", "it died")
-
-    small.bucket.list = counted
+    listing = CountedListing(small.bucket.list, dies_in_invocation=3 if dies else None)
+    small.bucket.list = listing
     while small.index.run(RUN).state.value == "Ending":
-        read_by_invocation.append(0)
+        listing.begin_invocation()
         with suppress(StorageUnavailable):
             tend(small.world, {"finish": RUN})
-    assert len(read_by_invocation) >= 40 // 4
-    assert max(read_by_invocation) <= 2 * 4 + 2  # not all that were listed before
+
+    assert len(listing.read) >= 40 // 4
+    assert max(listing.read) <= 2 * 4 + 2, "not all that was listed before"
     small.settle()
     small.pass_time(4000)
     (summary,) = summaries(small)
-    assert (summary["steps"], summary["not_evaluated"], summary["verdict"]) == (
-        20,
-        0,
-        "IssuesFound",
-    )
+    assert (summary["steps"], summary["not_evaluated"]) == (20, 0)
+    assert summary["verdict"] == "IssuesFound"
     assert small.index.run(RUN).listed_through == ""
+
+
+class CountedListing:
+    """A listing that counts the objects that each invocation reads, and may die once in one of them."""
+
+    def __init__(self, listing, *, dies_in_invocation):
+        self._listing = listing
+        self._dies_in = dies_in_invocation
+        self.read = []
+
+    def begin_invocation(self):
+        self.read.append(0)
+
+    def __call__(self, bucket, prefix, after=None):
+        for listed in self._listing(bucket, prefix, after):
+            self.read[-1] += 1
+            yield listed
+            if len(self.read) == self._dies_in:
+                self._dies_in = None
+                raise StorageUnavailable("s3://runs", "it died")
 
 
 def ended_run(small, *, rules, steps=(0,)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-from functions.decisions.rule_states import LARGEST_PACKED_STATE, is_inline
+from functions.decisions.rule_states import is_inline
 from functions.evaluation.run_history import IndexedHistory
 from smdebug.mode_keys import ModeKeys
+from smdebug.service.items import LARGEST_PACKED_STATE
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, found_steps
 from tests.functions.saver import FAILING, HEALTHY, Saver
