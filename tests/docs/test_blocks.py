@@ -19,6 +19,7 @@ REASONS = {
     "needs a deployed debugger",
     "needs an account of Slack",
     "is part of a CDK app of yours",
+    "needs a training in progress",
     "runs until Ctrl-C",
     "takes minutes",
 }

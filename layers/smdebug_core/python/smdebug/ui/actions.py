@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
-from smdebug.files.names import END_MARKER, STOP_KEY
+from smdebug.exceptions import SMDebugValueError
 from smdebug.files.zoom_request import STEPS
 from smdebug.plain_text import escaped
 from smdebug.rules.generic import every_rule
 from smdebug.rules.loading import load_rule_file, rules_in
 from smdebug.runs.evaluating import configurations, evaluate
 from smdebug.runs.opening import open_run
+from smdebug.runs.stopping import request_stop
 from smdebug.runs.zooming import request_zoom
 from smdebug.service.attached_rules import AttachedRules
 from smdebug.service.records import RuleConfiguration
@@ -76,20 +75,12 @@ class Actions:
         row, _ = run_of(self._board, request)
         body = await body_of(request)
         reason = _reason(body)
-        content = {"reason": reason, "finding_id": None, "stop_at_step": None}
 
-        def write() -> None:
+        def write() -> dict[str, Any]:
             watched = self._board.watched_run(row)
-            if watched is not None:
-                watched.stop(reason)
-                return
-            storage = open_storage(row.path)
-            if storage.exists(END_MARKER):
-                raise SMDebugRuntimeError("The run has ended: no training is left to stop.")
-            storage.write(STOP_KEY, json.dumps(content, ensure_ascii=False).encode())
+            return request_stop(row.path, reason)[1] if watched is None else watched.stop(reason)
 
-        await in_thread(write)
-        return JSONResponse({"requested": content})
+        return JSONResponse({"requested": await in_thread(write)})
 
     async def attach(self, request: Request) -> Response:
         """Add rules to a run, or change those of the same name: {"rules": […]}."""

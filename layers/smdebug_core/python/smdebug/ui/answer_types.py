@@ -337,6 +337,8 @@ class StopRequest(TypedDict):
     reason: str
     finding_id: str | None
     stop_at_step: int | None
+    run_id: NotRequired[str]
+    training_run: NotRequired[int]
 
 
 class StopAnswer(TypedDict):
