@@ -177,3 +177,56 @@ def test_a_hook_without_steps_leaves_no_files(tmp_path):
         capture_output=True,
     )
     assert not (tmp_path / "run").exists()
+
+
+STOPPED = """
+from pathlib import Path
+hook.close()
+hook = smdebug.Hook(
+    sys.argv[1] + "/stopped", save_config=SaveConfig(save_interval=1), look_for_stop=0
+)
+{before}
+def train():
+    for step in range(100_000):
+        with hook.step():
+            hook.record("loss", 1.0)
+        if step == 1:
+            hook.flush()
+            (Path(sys.argv[1]) / "stopped/control").mkdir()
+            (Path(sys.argv[1]) / "stopped/control/stop").write_text("seen enough")
+{train}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "train", "printed", "is_shown", "is_end"),
+    [
+        ("", "train()", "seen enough. The script does not catch TrainingStopped", False, True),
+        # what the user's own code did is never hidden
+        ("", "try: 1 / 0\nexcept ZeroDivisionError: train()", "ZeroDivisionError", True, True),
+        (
+            "",
+            "try: train()\nexcept Exception as error: raise ValueError('mine') from error",
+            "ValueError: mine",
+            True,
+            False,
+        ),
+        ("", "try: train()\nexcept Exception: pass\n1 / 0", "ZeroDivisionError", True, False),
+        # nor is another's hook replaced
+        (
+            "sys.excepthook = lambda *error: print('theirs', file=sys.stderr)",
+            "train()",
+            "theirs",
+            False,
+            True,
+        ),
+    ],
+)
+def test_an_uncaught_stop_ends_the_script_with_a_line(
+    tmp_path, before, train, printed, is_shown, is_end
+):
+    done = run(tmp_path, STOPPED.format(before=before, train=train))
+    assert done.returncode == 1, done.stderr
+    assert printed in done.stderr
+    assert ("Traceback" in done.stderr) == is_shown
+    assert has_ended(tmp_path / "stopped") == is_end

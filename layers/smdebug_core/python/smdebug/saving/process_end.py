@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import TracebackType
 from typing import Any, NoReturn
 
 from smdebug.exceptions import RunEnded, TrainingStopped
+from smdebug.plain_text import escaped
 
 
 class ProcessEnd:
@@ -91,6 +93,29 @@ def run_ended(path: str, free_place: str | None = None) -> RunEnded:
     is_prompt = hasattr(sys, "ps1")
     is_script = not is_prompt and threading.current_thread() is threading.main_thread()
     return RunEndedExit(path, free_place) if is_script else RunEnded(path, free_place)
+
+
+def end_without_traceback() -> None:
+    """Let an uncaught `TrainingStopped` end the script with a line; its traceback would be our own code.
+
+    A hook that somebody has set stays: it may report how scripts end.
+    """
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_uncaught
+
+
+def _print_uncaught(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    is_alone = error.__context__ is None and error.__cause__ is None  # no error of the user's own
+    if isinstance(error, TrainingStopped) and is_alone and not hasattr(sys, "ps1"):
+        print(
+            f"smdebug: {escaped(str(error))}. The script does not catch TrainingStopped, and ends with exit "
+            "code 1.",
+            file=sys.stderr,
+        )
+    else:
+        sys.__excepthook__(kind, error, trace)
 
 
 _code: Any = vars(SystemExit)["code"]

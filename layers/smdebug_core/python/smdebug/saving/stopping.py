@@ -7,6 +7,7 @@ from collections.abc import Callable
 from smdebug.exceptions import TrainingStopped
 from smdebug.logger import get_logger
 from smdebug.saving.control import StopRequest, StopWatch
+from smdebug.saving.process_end import end_without_traceback
 
 OnStop = Callable[[TrainingStopped], object]
 
@@ -44,6 +45,7 @@ class StopCheck:
         request = watch.request or StopRequest()
         stopped = TrainingStopped(request.reason, step, request.finding_id)
         get_logger().warning("%s", stopped)
+        end_without_traceback()
         return stopped
 
     def notify(self, stopped: TrainingStopped) -> None:
