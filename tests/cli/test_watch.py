@@ -129,3 +129,16 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path, ask):
     assert answer.code == 3
     assert f"{tmp_path}/good ended at step 10" in answer.out
     assert f"{tmp_path}/bad  cannot be read" in answer.out
+
+
+def test_without_a_named_rule_those_of_the_file_are_evaluated(ask, tmp_path):
+    failing_run(tmp_path / "run")
+    (tmp_path / "own.py").write_text(
+        "from smdebug.rules import Rule\n\n"
+        "class Always(Rule):\n    def invoke_at_step(self, step):\n        return True\n"
+    )
+    words = ("--once", "--rule-file", tmp_path / "own.py")
+    answer = ask("watch", tmp_path / "run", *words)
+    assert (answer.code, "Always, since step" in answer.out) == (1, True), answer.out
+    answer = ask("watch", tmp_path / "run", *words, "--rule", "UnchangedTensor")
+    assert "Always" not in answer.out

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import smdebug
+from smdebug.cli import watch_command
+from smdebug.companion import evaluation
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.trials import create_trial
 
@@ -112,7 +114,8 @@ def test_a_rule_with_that_action_stops_the_training(train):
     process = train("7", "endless", "stop")
     _, errors = process.communicate(timeout=100)
     assert "smdebug: stop requested: Exploding, at step 7" in errors
-    assert "TrainingStopped" in errors.splitlines()[-1]
+    assert "The script does not catch TrainingStopped" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
     assert process.returncode == 1
 
 
@@ -158,6 +161,8 @@ def test_it_ends_when_the_training_is_killed(train, tmp_path):
         ({"evaluate": "here", "alerts": ["hunter2"]}, SMDebugValueError, "not text without ://"),
         ({"evaluate": "here", "alerts": [7]}, SMDebugValueError, "not int"),
         ({"evaluate": "here", "alerts": 7}, SMDebugTypeError, "must be a list"),
+        ({"rule_file": __file__}, SMDebugValueError, 'add evaluate="here"'),
+        ({"evaluate": True, "rule_file": "no.py"}, SMDebugValueError, "there is no file no.py"),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_training(tmp_path, options, error, text):
@@ -206,6 +211,78 @@ def test_rules_that_cannot_be_read_are_reported_once(tmp_path, capfd):
     assert "rules.json" in errors
 
 
+RULES = """
+from smdebug.rules import Finding, Rule
+
+class HighLoss(Rule):
+    def invoke_at_step(self, step):
+        print("of the rule")
+        loss = self.base_trial.tensor("loss").reduction_value(step, "mean")
+        if loss > 2:
+            self.findings.append(Finding("loss", "value", float(loss), 2.0))
+        return loss > 2
+
+class Fails(Rule):
+    def invoke_at_step(self, step):
+        raise KeyError("\\x1b[31m")
+"""
+
+
+def test_the_rules_of_a_file_are_evaluated_and_one_that_fails_stops_no_other(
+    tmp_path, capfd, monkeypatch
+):
+    (tmp_path / "own rules.py").write_text(RULES)
+    monkeypatch.chdir(tmp_path)
+    config = smdebug.SaveConfig(save_interval=1)
+    with smdebug.Hook("run", save_config=config, evaluate="here", rule_file="own rules.py") as hook:
+        monkeypatch.chdir("/")  # a relative path is that of the script when the hook was made
+        for loss in (1.0, 3.0):
+            with hook.step():
+                hook.record("loss", loss)
+    printed = capfd.readouterr()
+    assert f"smdebug: {tmp_path / 'run'}: HighLoss, at step 1" in printed.err
+    assert "smdebug: Fails failed: KeyError at step 0: '\\x1b[31m'" in printed.err
+    assert f"--rule-file '{tmp_path / 'own rules.py'}'" in printed.err
+    assert "of the rule" not in printed.out + printed.err
+
+
+def test_a_rule_of_the_file_stops_the_training_by_its_action(tmp_path, capfd):
+    (tmp_path / "own.py").write_text(RULES)
+    with (
+        smdebug.Hook(
+            str(tmp_path / "run"),
+            rules=[{"rule": "HighLoss", "actions": [{"name": "stoptraining"}]}],
+            rule_file=tmp_path / "own.py",
+            evaluate="here",
+        ) as hook,
+        hook.step(),
+    ):
+        hook.record("loss", 3.0)
+    errors = capfd.readouterr().err
+    assert "smdebug: stop requested: HighLoss, at step 0" in errors
+    assert (tmp_path / "run" / "control" / "stop").exists()
+
+
+def test_a_file_that_cannot_be_loaded_leaves_the_other_rules(tmp_path, capfd):
+    (tmp_path / "own.py").write_text("import no_such_module")
+    with (
+        smdebug.Hook(
+            str(tmp_path / "run"),
+            rules=["ExplodingTensor", "NoSuchRule"],
+            save_all=True,
+            rule_file=tmp_path / "own.py",
+            evaluate=True,
+        ) as hook,
+        hook.step(),
+    ):
+        hook.record("loss", float("nan"))
+    errors = capfd.readouterr().err
+    assert "own.py cannot be loaded: ModuleNotFoundError" in errors
+    assert "Exploding, at step 0" in errors
+    assert "smdebug: NoSuchRule failed: There is no built-in rule" in errors
+    assert "1 problem detected in 1 saved step" in errors
+
+
 def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd, monkeypatch):
     (tmp_path / "smdebug_rules").mkdir()  # a package of the user's that hides the library's rules
     (tmp_path / "smdebug_rules" / "__init__.py").write_text("raise RuntimeError('hidden')")
@@ -216,3 +293,8 @@ def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd
     assert "cannot be evaluated beside the training: RuntimeError: hidden" in printed.err
     assert "Traceback" not in printed.err
     assert "has ended early (exit code 1)" in printed.out
+
+
+def test_a_companion_reads_as_often_as_smdebug_watch():
+    assert evaluation.FOLDER_INTERVAL == watch_command.FOLDER_INTERVAL
+    assert evaluation.BUCKET_INTERVAL == watch_command.BUCKET_INTERVAL

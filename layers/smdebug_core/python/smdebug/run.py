@@ -242,7 +242,7 @@ class HookMaker:
         if self._made_hooks > 1:
             place = f"{place}-{self._made_hooks}"
         hook = self._made(hook_class, {**self._described, "LocalPath": place})
-        get_logger().info("Watching a %s training in %s", framework_of(hook_class), hook.out_dir)
+        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), hook.out_dir)
         self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))
         try:
             self._write_runs()

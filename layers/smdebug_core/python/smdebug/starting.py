@@ -22,6 +22,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.run import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
+from smdebug.saving.companion import checked_alerts, checked_rule_file, refuse_unevaluable
 from smdebug.saving.places import place_for_a_run, unused
 
 _current: Watched | None = None
@@ -46,7 +47,7 @@ class Watched:
         hook = hook_class(place, rules=self._rules, **self._options)
         self._hooks.append(hook)
         self.runs.append(place)
-        get_logger().info("Watching a %s training in %s", framework_of(hook_class), place)
+        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
         return hook
 
     def stop(self) -> None:
@@ -91,6 +92,7 @@ def start(
     include_workers: str | None = None,
     evaluate: bool | None = None,
     alerts: str | Iterable[str] | None = None,
+    rule_file: str | os.PathLike[str] | None = None,
     config: Any = None,
     tags: str | Iterable[str] | None = None,
     note: str | None = None,
@@ -104,7 +106,8 @@ def start(
     otherwise ("one" or "all").
 
     With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
-    trains, prints problems as they are detected, and sends them to the addresses in `alerts`.
+    trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
+    is a Python file with rules of your own, which it evaluates, too.
 
     `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
     `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`. Time per step,
@@ -118,13 +121,15 @@ def start(
     if _current is not None:
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
-    place_for_a_run(str(place))
+    place = place_for_a_run(place).location  # absolute: the training may change its folder
+    refuse_unevaluable(evaluate, checked_alerts(alerts or ()), place, rule_file=rule_file)
     _current = Watched(
-        str(place).rstrip("/"),
+        place.rstrip("/"),
         rules,
         include_workers=include_workers,
         evaluate=evaluate,
         alerts=alerts,
+        rule_file=checked_rule_file(rule_file),
         config=config,
         tags=tags,
         note=note,

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from smdebug.runs.left_out import LeftOut
     from smdebug.runs.live_run import LiveRun
 
-_FOLDER_INTERVAL, _BUCKET_INTERVAL = 1.0, 10.0
+# As in `companion/evaluation.py`, which `--help` cannot import: it would load numpy.
+FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0
 _LOOK_FOR_RUNS_EVERY = 5.0
 _CURVE = 24
 _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
@@ -42,7 +43,7 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
     "--interval",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help=f"Check for new steps this often (default: {_FOLDER_INTERVAL:g}, on S3 {_BUCKET_INTERVAL:g}).",
+    help=f"Check for new steps this often (default: {FOLDER_INTERVAL:g}, on S3 {BUCKET_INTERVAL:g}).",
 )
 @click.option("--once", is_flag=True, help="Show the runs as they are now, and exit.")
 @output_options
@@ -73,10 +74,10 @@ def command(
     """
     from smdebug.runs.watched_places import WatchedPlaces
 
-    _refuse_unknown(rules, rule_file)
-    places = WatchedPlaces(paths, list(rules) or None, rule_file)
+    wanted = _known_rules(rules, rule_file)
+    places = WatchedPlaces(paths, wanted or None, rule_file)
     show: _Events | _Screen = _Events() if as_json else _Screen()
-    pause = interval or (_BUCKET_INTERVAL if places.are_remote else _FOLDER_INTERVAL)
+    pause = interval or (BUCKET_INTERVAL if places.are_remote else FOLDER_INTERVAL)
     try:
         for _ in _rounds(pause, once):
             places.look_for_runs(every=_LOOK_FOR_RUNS_EVERY)
@@ -98,15 +99,20 @@ def command(
     return code_despite(gaps, _code(places.runs))
 
 
-def _refuse_unknown(rules: Sequence[str], rule_file: str | None) -> None:
+def _known_rules(rules: Sequence[str], rule_file: str | None) -> list[str]:
+    """Return the rules to evaluate: without names, those in the file. An unknown name is refused."""
+    from smdebug.rules.loading import rules_in_file
     from smdebug.rules.rule_sets import SET_NAMES
     from smdebug.runs.evaluating import rule_class
 
+    if rule_file is not None:
+        read_file(rule_file)
+        if not rules:
+            return list(rules_in_file(rule_file))
     for name in rules:
         if name.lower() not in SET_NAMES:
             rule_class(name, rule_file)
-    if rule_file is not None:
-        read_file(rule_file)
+    return list(rules)
 
 
 def _rounds(pause: float, once: bool) -> Iterator[None]:

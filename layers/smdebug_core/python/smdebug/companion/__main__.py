@@ -25,7 +25,7 @@ def main() -> int:
         return 2
     place = settings["place"]
     try:
-        Companion(place, settings.get("alerts", ())).follow(pipe)
+        Companion(place, settings.get("alerts", ()), settings.get("rule_file")).follow(pipe)
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the end of a process, which says why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from smdebug.diagnosis.wording import as_text, headline
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import STOP_KEY
 from smdebug.plain_text import escaped
+from smdebug.rules.loading import rules_in_file
 from smdebug.rules.rule_sets import DEFAULT
 from smdebug.runs.evaluating import configurations
 from smdebug.runs.following import Change, Kind
@@ -21,15 +23,19 @@ from smdebug.service.rules_file import RULES_FILE, parse_rules
 from smdebug.storage import open_storage
 from smdebug.trials import Trial
 
-FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0
+FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0  # as `smdebug watch`
 
 
 class Companion:
     """Follows one run. What it reports goes to stderr, and once per problem to the alerts."""
 
-    def __init__(self, place: str, alerts: Sequence[str] = ()):
+    def __init__(self, place: str, alerts: Sequence[str] = (), rule_file: str | None = None):
         self._storage = open_storage(place)
-        self._run = LiveRun(place, rules_beside)
+        self._own_rules = _rules_in(rule_file)
+        self._rule_file = rule_file if self._own_rules else None
+        self._run = LiveRun(
+            place, lambda trial: rules_beside(trial, self._own_rules), self._rule_file
+        )
         self._alerts = Alerts(alerts, report)
         self._is_stop_requested = False
         self._reported_error = ""
@@ -72,7 +78,7 @@ class Companion:
         following = self._run.following
         return following is not None and any(
             action.get("name") == STOP_TRAINING
-            for rule in rules_beside(following.trial)
+            for rule in rules_beside(following.trial, self._own_rules)
             if rule.name in change.issue.all_rules
             for action in rule.actions
         )
@@ -92,17 +98,35 @@ class Companion:
             report(f"smdebug: {name} failed: {error}")
         report(
             f"smdebug: {self._run.path}: {self._run.outcome} in {self._run.steps_saved:,} saved steps. "
-            f"Again: smdebug evaluate {self._run.path}"
+            f"Again: {self._command()}"
         )
 
+    def _command(self) -> str:
+        """Return the command that evaluates the run again."""
+        words = ["smdebug", "evaluate", self._run.path]
+        if self._rule_file is not None:
+            words += ["--rule-file", self._rule_file]
+        return shlex.join(words)
 
-def rules_beside(trial: Trial) -> list[RuleConfiguration]:
-    """Return the default set and the rules of the run."""
+
+def rules_beside(trial: Trial, in_file: Sequence[str] = ()) -> list[RuleConfiguration]:
+    """Return the rules of the run, those of its rule file that it does not name, and the default set."""
     own: Sequence[RuleConfiguration] = ()
     if trial.storage.exists(RULES_FILE):
         own = parse_rules(trial.storage.read(RULES_FILE), file=RULES_FILE)
+    named = {rule.rule.lower() for rule in own}
+    own = [*own, *(RuleConfiguration(name, name) for name in in_file if name.lower() not in named)]
     known = {rule.name for rule in own}
     return [*own, *(rule for rule in configurations(trial, [DEFAULT]) if rule.name not in known)]
+
+
+def _rules_in(file: str | None) -> list[str]:
+    """Return the rules that the file defines. One that cannot be loaded is reported, and has none."""
+    try:
+        return [] if file is None else list(rules_in_file(file))
+    except SMDebugError as error:
+        report(f"smdebug: {error}. The other rules are evaluated without it.")
+        return []
 
 
 def report(*lines: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from smdebug.diagnosis import Issue
 from smdebug.exceptions import SMDebugError
+from smdebug.rules.loading import find_in, rules_in_file
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import has_seen_all
 from smdebug.rules.rule_sets import NOT_OBSERVED
@@ -31,7 +32,6 @@ from smdebug.runs.rule_steps import (
     evaluate_end,
     evaluate_step,
     result_of,
-    rule_class,
 )
 from smdebug.runs.together import is_default
 from smdebug.service.records import RequestedRule, RuleConfiguration
@@ -66,12 +66,18 @@ class Following:
         file: str | os.PathLike[str] | None = None,
     ):
         source = None if file is None else os.fspath(file)
+        in_file = {} if source is None else rules_in_file(source)
         self.trial = trial
         self.last_step = -1
         self.has_ended = False
         self._followed = [
             _FollowedRule(
-                RuleRequest(trial.storage.location, replace(rule, actions=()), source), trial
+                RuleRequest(
+                    trial.storage.location,
+                    replace(rule, actions=()),
+                    source if find_in(in_file, rule.rule) else None,
+                ),
+                trial,
             )
             for rule in configurations(trial, rules)
         ]
@@ -204,7 +210,7 @@ class _FollowedRule:
         return self._known > known
 
     def so_far(self) -> RuleResult:
-        rule = rule_class(self.configuration.rule, self.request.file)
+        rule = self._rule or Rule  # one that could not be made has failed
         if is_default(self.request) and self.steps and not self._trial.observations.exist:
             self.result.not_checked = NOT_OBSERVED
         return result_of(self.configuration, rule, self.result, self.steps, seconds=0.0)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
@@ -21,13 +22,22 @@ LAST_WORDS_SECONDS = 20.0
 """How long the end of a run waits for the evaluation of its last steps."""
 
 
-def refuse_unevaluable(evaluate: Any, alerts: Iterable[str], place: str) -> None:
+RuleFile = str | os.PathLike[str] | None
+
+
+def refuse_unevaluable(
+    evaluate: Any, alerts: Iterable[str], place: str, *, rule_file: RuleFile = None
+) -> None:
     """Raise `SMDebugValueError` for options of an evaluation beside the training that cannot work."""
     if evaluate not in (None, False, True, HERE):
         raise SMDebugValueError(f'evaluate must be "{HERE}" or True, or None, not {evaluate!r}')
     if alerts and not evaluate:
         raise SMDebugValueError(
             'alerts report what an evaluation beside the training detects: add evaluate="here"'
+        )
+    if rule_file is not None and not evaluate:
+        raise SMDebugValueError(
+            'rule_file has rules for an evaluation beside the training: add evaluate="here"'
         )
     if evaluate and place.startswith("memory:"):
         raise SMDebugValueError(
@@ -60,15 +70,25 @@ def checked_alerts(alerts: Any) -> tuple[str, ...]:
     return addresses
 
 
+def checked_rule_file(file: RuleFile) -> str | None:
+    """Return the absolute path of a Python file with rules; raise `SMDebugValueError` if there is none."""
+    if file is None:
+        return None
+    path = Path(file).expanduser().absolute()
+    if not path.is_file():
+        raise SMDebugValueError(f"rule_file: there is no file {os.fspath(file)}")
+    return str(path)
+
+
 class Companion:
     """The process, from the training's side."""
 
-    def __init__(self, place: str, alerts: Iterable[str] = ()):
+    def __init__(self, place: str, alerts: Iterable[str] = (), *, rule_file: str | None = None):
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._place = place
         self._is_missed = False
-        settings = {"place": place, "alerts": list(alerts)}
+        settings = {"place": place, "alerts": list(alerts), "rule_file": rule_file}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "smdebug.companion"],

@@ -104,7 +104,9 @@ class ConfigurableHook(singleton.AnyHook):
         self.access: WriteAccess | None = None
         self._untouched = _state_of(self)
         self.companion: Companion | None = None
-        refuse_unevaluable(options.evaluate, options.alerts, self.out_dir)
+        refuse_unevaluable(
+            options.evaluate, options.alerts, self.out_dir, rule_file=options.rule_file
+        )
         self.origin = RunOrigin(described(options.config, options.tags, options.note))
         self._rules: bytes | None = None
         if options.rules is not None:
@@ -247,7 +249,9 @@ class ConfigurableHook(singleton.AnyHook):
         if is_chief and not self.dry_run:
             self.origin.begin(self._storage, writer.attempt)
             if self.options.evaluate:
-                self.companion = Companion(self.out_dir, self.options.alerts)
+                self.companion = Companion(
+                    self.out_dir, self.options.alerts, rule_file=self.options.rule_file
+                )
                 writer.after_step = self.companion.check
         notes = None
         if is_chief and self._states.is_active:

@@ -27,7 +27,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStop
 from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import did_you_mean
-from smdebug.saving.companion import checked_alerts
+from smdebug.saving.companion import checked_alerts, checked_rule_file
 from smdebug.saving.control import Agree
 from smdebug.saving.control_file import LOOK_EVERY
 from smdebug.saving.places import Place
@@ -61,6 +61,7 @@ class HookOptions:
     look_for_stop: float | None = LOOK_EVERY
     evaluate: bool | Literal["here"] | None = None
     alerts: str | Iterable[str] = ()
+    rule_file: str | None = None
     config: Any = None
     tags: str | Iterable[str] | None = None
     note: str | None = None
@@ -82,6 +83,7 @@ class HookOptions:
                 f"look_for_stop must be a number of seconds, or None for never, not {self.look_for_stop!r}"
             )
         object.__setattr__(self, "alerts", checked_alerts(self.alerts))
+        object.__setattr__(self, "rule_file", checked_rule_file(self.rule_file))
         chosen = (
             self.reduction_config,
             self.save_config,
