@@ -1,5 +1,9 @@
 """XGBoost scripts that know nothing of a hook."""
 
+import numpy as np
+import xgboost
+
+import smdebug
 import smdebug.xgboost as smd
 from tests.frameworks.scripts import watched
 
@@ -28,3 +32,20 @@ def test_each_training_of_a_script_is_a_run(tmp_path):
         assert trial.loaded_all_steps
         assert trial.tensor("hyperparameters/max_depth").value(0) == depth
         assert {"train-logloss", "predictions", "average_shap/f0"} <= set(trial.tensor_names())
+
+
+def test_a_cross_validation_is_a_run_and_its_result_stays_the_same(tmp_path):
+    values = np.random.default_rng(0).random((60, 3))
+    rows = xgboost.DMatrix(values, label=values[:, 0] > 0.5)
+
+    def validated():
+        parameters = {"objective": "binary:logistic", "eval_metric": "logloss"}
+        return xgboost.cv(parameters, rows, 6, nfold=3, as_pandas=False, seed=1)
+
+    expected = validated()
+    with smdebug.start(tmp_path / "run") as watching:
+        assert validated() == expected
+    assert watching.runs == [str(tmp_path / "run")]
+    trial = smd.create_trial(str(tmp_path / "run"))
+    assert trial.loaded_all_steps
+    assert list(trial.series("test-logloss").values) == expected["test-logloss-mean"]

@@ -1,4 +1,4 @@
-"""Watching an unchanged XGBoost script: each `xgboost.train` is a run."""
+"""Watching an unchanged XGBoost script: each `xgboost.train` and `xgboost.cv` is a run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,24 @@ from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.xgboost.hook import Hook
 
+MakeHook = Callable[[Any], Any]
+_FOLDS = {"train": "training", "test": "validation"}  # the names under which cv reports its folds
 
-def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch every training in this process from now on."""
-    train = training.train
+
+def watch(make_hook: MakeHook) -> None:
+    """Watch every training and cross-validation in this process from now on."""
+    for name in ("train", "cv"):
+        function = getattr(training, name)
+        replaced = _watched(function, make_hook, folds=name == "cv")
+        for module_name in ("xgboost", "xgboost.training", "xgboost.sklearn"):
+            module = sys.modules.get(module_name)
+            if module is not None and getattr(module, name, None) is function:
+                setattr(module, name, replaced)
+        assert getattr(xgboost, name) is replaced
+
+
+def _watched(train: Callable[..., Any], make_hook: MakeHook, *, folds: bool) -> Callable[..., Any]:
+    """Return `xgboost.train` or `xgboost.cv` with a hook among its callbacks."""
 
     @functools.wraps(train)
     def watched(params: Any, dtrain: Any, *args: Any, **kwargs: Any) -> Any:
@@ -33,17 +47,20 @@ def watch(make_hook: Callable[[Any], Any]) -> None:
             return train(params, dtrain, *args, **kwargs)
         hook.hyperparameters = dict(params)
         hook.train_data = dtrain
-        evals = list(kwargs.get("evals") or ())
-        for data, name in evals:
-            hook.evaluated[str(name)] = "training" if data is dtrain else "validation"
-        others = [data for data, _ in evals if data is not dtrain]
-        if evals:
-            hook.validation_data = others[-1] if others else dtrain
+        if folds:
+            hook.evaluated.update(_FOLDS)
+        else:
+            _note_data(hook, dtrain, list(kwargs.get("evals") or ()))
         with hook:
             return train(params, dtrain, *args, **{**kwargs, "callbacks": [*callbacks, hook]})
 
-    for name in ("xgboost", "xgboost.training", "xgboost.sklearn"):
-        module = sys.modules.get(name)
-        if module is not None and getattr(module, "train", None) is train:
-            module.train = watched  # type: ignore[attr-defined]
-    assert xgboost.train is watched
+    return watched
+
+
+def _note_data(hook: Hook, dtrain: Any, evals: list[tuple[Any, Any]]) -> None:
+    """Note which data of `evals` is of training or validation."""
+    for data, name in evals:
+        hook.evaluated[str(name)] = "training" if data is dtrain else "validation"
+    others = [data for data, _ in evals if data is not dtrain]
+    if evals:
+        hook.validation_data = others[-1] if others else dtrain
