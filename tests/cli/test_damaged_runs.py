@@ -203,6 +203,10 @@ def test_a_run_without_the_file_that_names_its_tensors_says_which_file_that_is(a
         0,
         True,
     )
+    answer = ask("inspect", tmp_path / "run")  # the event file has the names, too
+    assert "parameters        1" in answer.out
+    assert (answer.code, file in answer.out) == (0, True)
+    (tmp_path / "run" / event_key(0, "worker_0")).unlink()
     shown = ask("inspect", tmp_path / "run").out
     assert f"holds no smdebug/layout in the files that can be read: {file} cannot" in " ".join(
         shown.split()

@@ -36,6 +36,7 @@ from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.damaged_values import note_damage
+from smdebug.trials.lost_layouts import layout_content
 from smdebug.trials.observed_step import ObservedStep, ObservedSteps
 from smdebug.trials.replicas import Difference, Digests, absent, differences
 from smdebug.trials.statistics_matrix import Floats, StatisticsMatrix
@@ -77,6 +78,8 @@ class ObservationsUnavailable(TensorUnavailable):
     def __str__(self) -> str:
         if self.args[2] is not None:
             return f"{self.path} holds no {self.args[0]} in the files that can be read: {self.args[2]} cannot"
+        if self.args[0] == LAYOUT:  # written with the first facts
+            return f"{self.path} has lost {LAYOUT}, the names of its statistics, with the file of that step"
         return (
             f"{self.path} holds no {self.args[0]}. They are saved when a hook is given a path and nothing "
             "else; this run's hook was configured to save chosen tensors"
@@ -163,7 +166,7 @@ class Observations:
             )
         known = self._layouts.get((worker, at))
         if known is None:
-            content = self._tensor(LAYOUT).value(at, worker=worker)
+            content = layout_content(self._trial, self._tensor, at, worker)
             known = self._layouts[worker, at] = Layout.from_array(content, place)
         return known
 
