@@ -41,10 +41,24 @@ def choose(tab, field, value):
 
 
 def accessible(tab):
-    """Return what axe finds wrong with the page."""
+    """Return what axe finds wrong with the page, and with its colours in the other scheme."""
     tab.value(AXE.read_text(encoding="utf-8"))
-    return json.loads(
-        tab.value(
-            "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
-        )
-    )
+    return json.loads(tab.value(VIOLATIONS))
+
+
+VIOLATIONS = """
+(async () => {
+  const named = (found) => found.violations.map(({ id, nodes }) => [id, nodes[0].html]);
+  const root = document.documentElement;
+  const theme = root.dataset.theme;
+  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const wrong = named(await axe.run());
+  root.dataset.theme = dark ? "light" : "dark";
+  document.body.offsetWidth; // begins the transitions
+  await Promise.allSettled(document.getAnimations().map((each) => each.finished));
+  wrong.push(...named(await axe.run({ runOnly: ["color-contrast"] })));
+  if (theme) root.dataset.theme = theme;
+  else delete root.dataset.theme;
+  return JSON.stringify(wrong);
+})()
+"""

@@ -125,6 +125,18 @@ def test_runs_are_compared(page, tmp_path):
     assert tab.complaints == []
 
 
+def test_the_focus_stays_where_it_is_when_a_run_grows(page, tmp_path):
+    growing = WrittenRun(tmp_path / "a", seed=1).write(5)
+    WrittenRun(tmp_path / "b", seed=2).write(5, end=True)
+    tab = page("#/compare/{a},{b}", READY)
+    until(tab, "document.querySelectorAll('.table a').length === 2")
+    tab.value("document.querySelectorAll('.table a')[1].focus()")
+    growing.write(3)
+    until(tab, "document.querySelector('.table td').innerText === '8'")
+    assert tab.value("document.activeElement.innerText") == "b"
+    assert tab.complaints == []
+
+
 REFRESHED = """
 (async () => {
   const { oneAtATime } = await import(new URL("page/refreshing.js", location.href));
@@ -262,6 +274,39 @@ def test_modes_facts_and_the_machine_share_the_steps_of_the_charts(page, tmp_pat
     assert tab.complaints == []
 
 
+@pytest.mark.parametrize("width", [600, 800, 1400])
+@pytest.mark.parametrize("tensors", [3, 120], ids=["few", "more than fit"])
+def test_a_step_has_the_same_place_on_all_wide_charts(page, tmp_path, width, tensors):
+    run = WrittenRun(
+        tmp_path / "a",
+        tensors=tensors,
+        mode=lambda step: modes.EVAL if step % 10 == 9 else modes.TRAIN,
+    )
+    run.write(40, end=True)
+    tab = page("#/run/{a}", READY, width=width)
+    until(tab, "document.querySelector('.strip canvas')?.ariaLabel.includes('mode 8 parts')")
+    until(tab, "document.querySelector('.heat canvas').width > 50")
+    begin, end = tab.value(
+        "(box => [box.left, box.right])(document.querySelector('.u-over').getBoundingClientRect())"
+    )
+    for share in (0.02, 0.5, 0.98):
+        x = round(begin + share * (end - begin))
+        until(tab, f"({POINTED_AT})({x}).length >= 2")
+        places = tab.value(f"({POINTED_AT})({x})")
+        assert places == pytest.approx([x] * len(places), abs=1)
+
+
+# Points at the first chart, and returns where the other charts show the step under the pointer.
+POINTED_AT = """
+(x) => {
+  const moved = new MouseEvent('mousemove', {clientX: x, clientY: 500, bubbles: true});
+  document.querySelector('.u-over')?.dispatchEvent(moved);
+  const crosses = [...document.querySelectorAll('.cross')].filter(cross => cross.offsetParent);
+  return crosses.map(cross => cross.getBoundingClientRect().left);
+}
+"""
+
+
 @pytest.mark.parametrize("workers", [64, 1024])
 def test_the_worker_that_differs_is_seen_among_many(page, tmp_path, workers):
     WrittenRun(tmp_path / "a").write(3, end=True)
@@ -301,6 +346,9 @@ def test_a_lost_connection_is_named_and_found_again(page, tmp_path):
     until(tab, "document.getElementById('problem').hidden")
 
 
+PRESSED = "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', bubbles: true}}))"
+
+
 def test_the_window_of_a_comparison_and_its_colours_are_those_of_the_address(page, tmp_path):
     for seed in range(8):
         WrittenRun(tmp_path / f"r{seed}", seed=seed).write(20, end=True)
@@ -308,6 +356,12 @@ def test_the_window_of_a_comparison_and_its_colours_are_those_of_the_address(pag
     tab = page(f"#/compare/{ids}?from=5&to=15", READY)
     until(tab, "document.querySelectorAll('.keys-of-curves button').length === 8")
     assert "from=5" in tab.value("location.hash")
+    tab.value(PRESSED.format("0"))
+    until(tab, "!location.hash.includes('from')")
+    tab.value(PRESSED.format("+"))
+    until(tab, "location.hash.includes('from=5') && location.hash.includes('to=15')")
+    tab.value(PRESSED.format("−"))  # as the list of keys writes it
+    until(tab, "!location.hash.includes('from')")
     inks = tab.value(
         "import('./page/inks.js').then(m => [...Array(20).keys()].map(at => JSON.stringify(m.inkOf(at))))"
     )

@@ -79,8 +79,8 @@ async function show() {
 }
 
 const SHORTCUTS = [
-  ["j, ↓", "next row or problem"],
-  ["k, ↑", "previous row or problem"],
+  ["j, k", "next or previous run of the list, or problem of a run"],
+  ["↓, ↑", "next or previous run of the list"],
   ["Enter", "open"],
   ["x", "select the run for comparison"],
   ["c", "compare the selected runs"],
@@ -89,6 +89,7 @@ const SHORTCUTS = [
   ["←, →", "pan in time"],
   ["0", "show all steps"],
   ["u", "back to the list"],
+  ["Esc", "close this list, a menu or a tensor; leave a field"],
   ["?", "this list"],
 ];
 

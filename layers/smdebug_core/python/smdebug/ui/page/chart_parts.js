@@ -72,10 +72,11 @@ const WHOLE = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((each) => e
 // The widest label decides how much room an axis takes.
 const widthOf = (_, labels) => Math.max(44, 16 + 6.4 * Math.max(0, ...(labels || []).map((label) => String(label ?? "").length)));
 
-export function axes(log, words = number) {
+// `size` is how much room the vertical axis takes.
+export function axes(log, words = number, size = widthOf) {
   const style = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "11px system-ui, sans-serif" };
   return [
     { ...style, size: 28, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en-US")) },
-    { ...style, size: widthOf, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))) },
+    { ...style, size, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))) },
   ];
 }

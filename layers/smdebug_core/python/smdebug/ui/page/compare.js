@@ -119,15 +119,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
 
   return {
     refresh,
-    key(key) {
-      if (key === "+" || key === "=") time.zoom(0.5);
-      else if (key === "-") time.zoom(2);
-      else if (key === "ArrowLeft") time.pan(-0.25);
-      else if (key === "ArrowRight") time.pan(0.25);
-      else if (key === "0") time.show(time.first, time.last);
-      else return false;
-      return true;
-    },
+    key: (key) => time.key(key),
     redraw: () => charts.forEach((chart) => chart.rebuild()),
     close() {
       closed = true;

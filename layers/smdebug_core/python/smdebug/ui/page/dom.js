@@ -13,8 +13,12 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+// What had the focus is made anew: the part in its place gets it.
 export function replace(element, ...children) {
+  const parts = () => [...element.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
+  const place = parts().indexOf(document.activeElement);
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  if (place >= 0) parts()[place]?.focus({ preventScroll: true });
   return element;
 }
 

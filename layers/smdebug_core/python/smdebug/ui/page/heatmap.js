@@ -6,6 +6,7 @@ import { number, statisticName } from "./format.js";
 import { cellsOf, largest, smallest } from "./heat_cells.js";
 import { drawOnsets, drawScale, drawSteps, labelledPicture } from "./heat_frame.js";
 import { paint } from "./heat_pixels.js";
+import { MARGIN, gutter } from "./timeline.js";
 import { MOST_OPEN, foldingOf, openAll, openFor, openPaths, openThese, shownRows, treeOf, unfold } from "./tree.js";
 
 const HEIGHT = 460;
@@ -68,11 +69,11 @@ export class HeatMap {
   }
 
   get gutter() {
-    return window.innerWidth <= 640 ? 110 : 240;
+    return gutter();
   }
 
   get width() {
-    return Math.max(60, this.scroll.clientWidth - this.gutter);
+    return Math.max(60, this.scroll.offsetWidth - this.gutter - MARGIN);
   }
 
   choose(kind, statistic, extreme) {

@@ -175,7 +175,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
       let chart = charts.get(name);
       if (!chart) {
         const is_machine = name.startsWith("system/");
-        chart = new SeriesChart(titleOf(name), [{ run: id, name }], time, { height: name === loss ? 240 : 140, view, report, words: is_machine ? wordsOf(name) : number });
+        chart = new SeriesChart(titleOf(name), [{ run: id, name }], time, { height: name === loss ? 240 : 140, isAligned: name === loss, view, report, words: is_machine ? wordsOf(name) : number });
         charts.set(name, chart);
         (name === loss ? lossPlace : is_machine ? machine : others).append(chart.element);
       }
@@ -300,12 +300,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
         at = Math.max(0, Math.min(cards.length - 1, at + (key === "j" ? 1 : -1)));
         cards[at]?.focus();
       } else if (key === "Enter" && run?.issues[at] && document.activeElement === cards[at]) onset(run.issues[at]);
-      else if (key === "+" || key === "=") time.zoom(0.5);
-      else if (key === "-" || key === "−") time.zoom(2);
-      else if (key === "ArrowLeft") time.pan(-0.25);
-      else if (key === "ArrowRight") time.pan(0.25);
-      else if (key === "0") time.show(time.first, time.last);
-      else return false;
+      else return time.key(key);
       return true;
     },
     redraw() {

@@ -7,16 +7,20 @@ import { ALONE, axes, marksPlugin } from "./chart_parts.js";
 import { button, color, csvOf, debounced, download, h, menu } from "./dom.js";
 import { count, number } from "./format.js";
 import { inkOf, swatch } from "./inks.js";
+import { MARGIN, gutter } from "./timeline.js";
+
+const FRAME = 8; // pixels between the border of a chart and its inside
 
 // One chart of one or several scalars: `sources` are [{run, name, label}].
 export class SeriesChart {
-  constructor(title, sources, time, { height = 170, view, report, words = number, isNamed = false } = {}) {
+  constructor(title, sources, time, { height = 170, view, report, words = number, isNamed = false, isAligned = false } = {}) {
     this.view = view;
     this.name = sources[0].name;
     this.sources = sources;
     this.time = time;
     this.height = height;
     this.words = words;
+    this.isAligned = isAligned; // with the heat map: both are as wide as the page
     this.log = view.log.has(this.name);
     this.title = title;
     this.report = report;
@@ -134,7 +138,8 @@ export class SeriesChart {
     });
     const time = this.time;
     this.chart = new uPlot({
-      width: this.width, height: this.height, series, bands, axes: axes(this.log, this.words),
+      width: this.width, height: this.height, series, bands, axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
+      padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
       scales: { x: { time: false, range: () => time.window }, y: { distr: this.log ? 3 : 1 } },
       legend: { show: false }, focus: { alpha: 0.15 },
       cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },

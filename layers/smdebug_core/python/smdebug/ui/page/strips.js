@@ -2,7 +2,7 @@
 
 import { color, h, replace, sized } from "./dom.js";
 import { factName } from "./format.js";
-import { ticksOf } from "./timeline.js";
+import { MARGIN, gutter, ticksOf } from "./timeline.js";
 
 const MOST_HEIGHT = 420;
 
@@ -37,11 +37,11 @@ export class Strip {
   }
 
   get gutter() {
-    return window.innerWidth <= 640 ? 110 : 240;
+    return gutter();
   }
 
   get width() {
-    return Math.max(60, this.element.clientWidth - this.gutter);
+    return Math.max(60, this.strip.clientWidth - this.gutter - MARGIN);
   }
 
   get rowHeight() {

@@ -1,4 +1,4 @@
-// The window of steps that all charts of a screen share, and the round steps in it.
+// The window of steps that all charts of a screen share, the room beside it, and the round steps in it.
 
 // The window of steps that all charts of a screen share.
 export class TimeLine {
@@ -50,6 +50,17 @@ export class TimeLine {
     this.show(from + by, to + by);
   }
 
+  // Zoom or pan if that is what a key is for; return whether it is.
+  key(key) {
+    if (key === "+" || key === "=") this.zoom(0.5);
+    else if (key === "-" || key === "−") this.zoom(2);
+    else if (key === "ArrowLeft") this.pan(-0.25);
+    else if (key === "ArrowRight") this.pan(0.25);
+    else if (key === "0") this.show(this.first, this.last);
+    else return false;
+    return true;
+  }
+
   tell() {
     this.listeners.forEach((listener) => listener());
   }
@@ -59,6 +70,14 @@ export class TimeLine {
     this.pointed.forEach((listener) => listener(step, source));
   }
 }
+
+// Wide charts leave so much room at their left, for the names of layers, and at their right, for a scroll bar:
+// a step has the same place on all of them.
+export function gutter() {
+  return window.innerWidth <= 640 ? 110 : 240;
+}
+
+export const MARGIN = 15;
 
 // Round steps, at most so many, between two steps.
 export function ticksOf(from, to, most) {
