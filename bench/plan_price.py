@@ -29,6 +29,7 @@ from torch import nn
 
 import smdebug.pytorch as smd
 from bench.measure import Table
+from bench.plan_clocks import Clocks, clocks
 from bench.plan_trainings import (
     Training,
     histograms,
@@ -40,17 +41,17 @@ from bench.plan_trainings import (
     the_plan,
     transformer,
 )
-from smdebug.pytorch import observer
-from smdebug.pytorch.callbacks import AroundLayer, BeforeForward, BeforeOptimizer
 from smdebug.pytorch.measuring import TorchMeasurer
-from smdebug.pytorch.observer import TorchObserver
-from smdebug.saving import background
 from smdebug.saving.default_plan import save_config
 from smdebug.saving.system_metrics import resident_bytes
 
 STEPS = 10_000
 AFTER = 5
 """Steps that count as those during which a due step is written."""
+NEAR = 20
+"""Steps after a due one that take longer: first it is written, and then the caches are filled again."""
+LATE = range(1000, 2000)
+"""Steps of which every 100th is due, as in nine tenths of the first 10,000."""
 _PLAN = save_config()
 
 
@@ -68,7 +69,9 @@ class Price(NamedTuple):
     bare: float
     """A step without a hook, by the clock."""
     idle: float
-    """Added in the training's thread at a step at which nothing is due."""
+    """Added in the training's thread at a step at which nothing is due, at least 20 steps after a due one."""
+    soon: float
+    """The same, six to nine steps after a due one: it has used the caches, and is still being written."""
     due: float
     """Added in the training's thread by a step that is due, until the next one has handed it over."""
     behind: float
@@ -80,64 +83,41 @@ class Price(NamedTuple):
     def amortised(self) -> float:
         """The share that is added to the first 10,000 steps, if nothing runs beside the training for free."""
         due = sum(map(is_due, range(STEPS)))
-        return (due * (self.due + self.behind) + (STEPS - due) * self.idle) / (STEPS * self.bare)
+        soon = sum(any(map(is_due, range(step - NEAR, step))) for step in range(STEPS)) - due
+        idle = soon * self.soon + (STEPS - due - soon) * self.idle
+        return (due * (self.due + self.behind) + idle) / (STEPS * self.bare)
 
 
-class Clocks:
-    """Sums of what the hook takes: in what PyTorch calls, and of a processor in the background."""
+class Taken(NamedTuple):
+    """The seconds of each step of two trainings, of which one has a hook."""
 
-    def __init__(self) -> None:
-        self.inside = self.behind = 0.0
-
-    def take(self) -> tuple[float, float]:
-        """Return both sums since the last call."""
-        inside, behind, self.inside, self.behind = self.inside, self.behind, 0.0, 0.0
-        return inside, behind
+    without: list[float]
+    watched: list[float]
+    inside: list[float]
+    """By the clocks, of the one with a hook, as is `behind`."""
+    behind: list[float]
 
 
-@contextmanager
-def clocks() -> Iterator[Clocks]:
-    """Put a clock around everything that PyTorch, and the thread that writes, call of the library."""
-    sums = Clocks()
-    depth = 0
-
-    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            nonlocal depth
-            begin, depth = time.perf_counter(), depth + 1
-            try:
-                return call(*args, **kwargs)
-            finally:
-                depth -= 1
-                if not depth:
-                    sums.inside += time.perf_counter() - begin
-
-        return inside
-
-    def behind(attempt: Callable[..., Any]) -> Callable[..., Any]:
-        def timed_attempt(act: Callable[[], object]) -> Any:
-            begin = time.thread_time()
-            try:
-                return attempt(act)
-            finally:
-                sums.behind += time.thread_time() - begin
-
-        return timed_attempt
-
-    places: list[tuple[Any, str, Callable[..., Any]]] = [
-        *((kind, "__call__", timed) for kind in (BeforeForward, AroundLayer, BeforeOptimizer)),
-        *((kind, "__call__", timed) for kind in (observer._Before, observer._After)),
-        *((TorchObserver, name, timed) for name in ("before_backward", "after_criterion")),
-        (background, "_attempt", behind),
-    ]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
-    for owner, name, around in places:
-        setattr(owner, name, around(getattr(owner, name)))
-    try:
-        yield sums
-    finally:
-        for owner, name, call in before:
-            setattr(owner, name, call)
+def trained(
+    make: Callable[[], tuple[nn.Module, torch.Tensor]],
+    steps: int,
+    block: int,
+    sums: Clocks,
+    **options: Any,
+) -> Taken:
+    """Take so many steps of both trainings, a block of one and a block of the other in turn."""
+    plain, watched = Training(make), Training(make)
+    taken = Taken([], [], [], [])
+    with the_plan(watched.model, **options), no_collection():
+        for _ in range(0, steps, block):
+            with no_callbacks():
+                taken.without.extend(plain.step() for _ in range(block))
+            for _ in range(block):
+                taken.watched.append(watched.step())
+                spent, written = sums.take()
+                taken.inside.append(spent)
+                taken.behind.append(written)
+    return taken
 
 
 def price_of_plan(
@@ -147,53 +127,47 @@ def price_of_plan(
     block: int = 1,
     **options: Any,
 ) -> Price:
-    """Take so many steps of two trainings, one with a hook, a block of one and a block of the other in turn.
+    """Return the price of the plan in a training of so many steps, of which the first eleven do not count.
 
-    The first eleven steps do not count. In blocks of several steps the usual steps of both are compared. A
-    block of one is for trainings whose steps vary by more than an idle hook takes: the clocks measure that.
+    In blocks of several steps the usual steps of both trainings are compared, in rounds without the clocks:
+    they take as long as what they are around. Those rounds go on to the steps of which most trainings are
+    made. A block of one is for trainings whose steps vary by more than an idle hook takes: the clocks
+    measure that.
     """
     idle: list[float] = []
+    soon: list[float] = []
     due: list[float] = []
     behind: list[float] = []
     longer: list[float] = []
     bare: list[float] = []
+    counted = range(11, steps - AFTER)
+    saved = list(filter(is_due, counted))
+    quiet = [step for step in counted if not any(map(is_due, range(step - AFTER, step + 1)))]
     for _ in range(rounds):
-        plain, watched = Training(make), Training(make)
-        without: list[float] = []
-        taken: list[float] = []
-        inside: list[float] = []
-        with clocks() as sums, the_plan(watched.model, **options), no_collection():
-            for _ in range(0, steps, block):
-                with no_callbacks():
-                    without += [plain.step() for _ in range(block)]
-                for _ in range(block):
-                    taken.append(watched.step())
-                    spent, written = sums.take()
-                    inside.append(spent)
-                    behind.append(written if len(taken) > 11 else 0.0)
-        counted = range(11, steps - AFTER)
-        quiet = [step for step in counted if not any(map(is_due, range(step - AFTER, step + 1)))]
-        usual = statistics.median(taken[step] for step in quiet)
-        bare.append(statistics.median(without[11:]))
-        idle.append(
-            statistics.median(inside[step] for step in quiet) if block == 1 else usual - bare[-1]
-        )
+        with clocks() as sums:
+            clocked = trained(make, steps, block, sums, **options)
+        inside = clocked.inside
         waiting = statistics.median(inside[step] for step in quiet)
         due += [
             inside[step] if is_due(step + 1) else inside[step] + inside[step + 1] - waiting
-            for step in counted
-            if is_due(step)
+            for step in saved
         ]
-        longer += [
-            sum(taken[step : step + AFTER]) - AFTER * usual for step in counted if is_due(step)
-        ]
-    saved = rounds * sum(map(is_due, range(11, steps)))
-    return Price(
-        statistics.median(bare),
-        statistics.median(idle),
-        statistics.median(due),
-        sum(behind) / saved,
-        statistics.median(longer),
+        behind.append(sum(clocked.behind[11:]) / sum(map(is_due, range(11, steps))))
+        alone = clocked if block == 1 else trained(make, LATE.stop, block, Clocks(), **options)
+        usual = statistics.median(alone.watched[step] for step in quiet)
+        bare.append(statistics.median(alone.without[11:]))
+        soon.append(waiting if block == 1 else usual - bare[-1])
+        idle.append(
+            waiting if block == 1 else usual_late(alone.watched) - usual_late(alone.without)
+        )
+        longer += [sum(alone.watched[step : step + AFTER]) - AFTER * usual for step in saved]
+    return Price(*map(statistics.median, (bare, idle, soon, due, behind, longer)))
+
+
+def usual_late(taken: list[float]) -> float:
+    """The usual seconds of a late step at which nothing is due, nor was shortly before."""
+    return statistics.median(
+        taken[step] for step in LATE if not any(map(is_due, range(step - NEAR, step + 1)))
     )
 
 
@@ -301,6 +275,7 @@ def price_table(rounds: int = 5) -> Promises:
     small = price_of_plan(mlp, 400, rounds, 50)
     of_step = f"of {small.bare * 1e3:.2f} ms"
     table.row("MLP, a step with nothing due", small.idle * 1e3, "ms", of_step, limit=0.02)
+    table.row("  six to nine steps after a due one", small.soon * 1e3, "ms", of_step)
     table.row(
         "MLP, a due step, in the training's thread", small.due * 1e3, "ms", of_step, limit=0.6
     )

@@ -8,7 +8,7 @@ import pytest
 import smdebug
 from smdebug import SaveConfig, modes
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.saving import observer
+from smdebug.saving import recorder
 from smdebug.saving.default_plan import kind_of
 from smdebug.trials import create_trial
 from smdebug.trials.observations import ObservationsUnavailable
@@ -151,7 +151,7 @@ def test_scalars_are_written_by_a_training_that_ends_with_an_error(place):
 
 
 def test_scalars_wait_no_longer_than_a_minute(place, monkeypatch):
-    monkeypatch.setattr(observer, "CARRIED_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "CARRIED_SECONDS", 0.0)
     hook = observing(place)
     train(hook, steps=13)
     time.sleep(0.01)

@@ -26,6 +26,7 @@ DOORS = {
         "__reduce__",
         "saves_now",
         "skip",
+        "after_step",
     ),
 }
 

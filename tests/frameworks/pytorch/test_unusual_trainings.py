@@ -44,20 +44,23 @@ def facts_of(trial, mode=modes.TRAIN):
     return {step: trial.facts(step, mode) for step in steps}
 
 
-def accumulate(place, groups):
+def accumulate(place, groups, *closure):
     with smdebug.start(place):
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         for batches in groups:
             for _ in range(batches):
                 loss_of(model).backward()
-            optimizer.step()
+            optimizer.step(*closure)
             optimizer.zero_grad()
     return create_trial(place)
 
 
-def test_saved_steps_update_parameters_where_gradients_are_accumulated(place):
-    facts = facts_of(accumulate(place, [4] * 12))
+@pytest.mark.parametrize(
+    "closure", [(), (None,)], ids=["alone", "no closure, as accelerate says it"]
+)
+def test_saved_steps_update_parameters_where_gradients_are_accumulated(place, closure):
+    facts = facts_of(accumulate(place, [4] * 12, *closure))
     later = [step for step in facts if step > 9]
     assert later == [11, 23, 31, 43]  # for 10, 20, 30 and 40
     assert all(facts[step]["optimizer_steps"] for step in later)

@@ -6,6 +6,7 @@ of them: no update would be seen, and gradients only as far as they were summed.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from smdebug.saving.save_plan import NO_MEMBERS, Members
@@ -24,6 +25,8 @@ class Accumulation:
 
     def __init__(self) -> None:
         self._updates: tuple[int, ...] = ()
+        self._next = 0
+        """The step of the next update, while each of the last ones had one; 0 while they had not."""
         self._waiting: _Waiting | None = None
 
     @property
@@ -34,19 +37,23 @@ class Accumulation:
     @property
     def batches(self) -> int:
         """How many steps there are from update to update."""
-        gaps = [
-            after - before for before, after in zip(self._updates, self._updates[1:], strict=False)
-        ]
-        return max(gaps, default=1)
+        return max((after - before for before, after in pairwise(self._updates)), default=1)
 
     def updated(self, mode_step: int) -> None:
         """Note that parameters were updated at this step."""
+        if mode_step == self._next:
+            self._next += 1
+            return
+        if self._next:
+            self._updates = (self._next - 3, self._next - 2, self._next - 1)
         if not self._updates or mode_step > self._updates[-1]:
             self._updates = (*self._updates[-2:], mode_step)
+        first, last = self._updates[0], self._updates[-1]
+        self._next = last + 1 if len(self._updates) == 3 and last - first == 2 else 0
 
     def forget(self) -> None:
         """Expect no regular interval: there are several optimizers, or one computes gradients itself."""
-        self._updates, self._waiting = (), None
+        self._updates, self._next, self._waiting = (), 0, None
 
     def placed(self, due: Members, mode_step: int, *, is_next_due: bool) -> Members:
         """Return what to save at this step: what is due, unless the update has not happened yet."""

@@ -98,7 +98,7 @@ class TorchAdapter(FrameworkAdapter):
             return None
         if value.is_cpu:
             number = value.item()
-            return None if isinstance(number, complex) else number
+            return None if type(number) is complex else number
         if value.is_complex() or value.device.type == "meta":
             return None
         return value.detach()  # waited for later

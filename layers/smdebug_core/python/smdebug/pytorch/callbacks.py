@@ -62,6 +62,8 @@ class WatchingHook(Protocol):
 
     def stay_with_optimizers(self) -> None: ...
 
+    def before_update(self, optimizer: Any) -> None: ...
+
 
 def has_compiled() -> bool:
     """Return whether anything was compiled in this process."""
@@ -240,12 +242,17 @@ class BeforeOptimizer(_OfHook):
 @not_compiled
 def _before_compiled_step(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
     """Record gradients before a compiled step of the optimizer, outside of its graph."""
-    return _before_step(hook, optimizer, args, kwargs)
+    return _with_gradients(hook, optimizer, args, kwargs)
 
 
 @kept_out_of_graphs
 def _before_step(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
     """Record gradients before a step of the optimizer."""
+    hook.before_update(optimizer)
+    return _with_gradients(hook, optimizer, args, kwargs)
+
+
+def _with_gradients(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
     gradients = hook.gradients
     if not gradients.are_awaited:
         return None

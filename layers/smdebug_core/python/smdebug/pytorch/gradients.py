@@ -2,8 +2,9 @@
 
 That is just before it changes the parameters: summed over batches and ranks, clipped, and divided by the loss
 scale. If no optimizer runs within the step, because batches are being accumulated, it is their sum so far.
-Until an optimizer of `torch.optim` was seen, the training may update the parameters and clear the gradients
-itself: then the result of each backward is kept, too.
+Unless there is an optimizer of `torch.optim`, the training may update the parameters and clear the gradients
+itself: then the result of each backward is kept, too. That takes a callback of each parameter, and PyTorch
+spends time on them in all backward passes, even once they are removed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from weakref import ref
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+
+from smdebug.pytorch.optimizers import optimizers
 
 Record = Callable[[list[tuple[str, Any]]], None]
 Named = tuple[str, nn.Parameter]
@@ -29,7 +32,8 @@ class Gradients:
         keep: Callable[[torch.Tensor], Any],
         after_accumulation: Callable[[torch.Tensor], None],
     ):
-        self.has_optimizer = False  # one was seen that updates our parameters
+        self.has_optimizer = False  # one is known that updates our parameters
+        self._was_sought = False
         self._record = record
         self._keep = keep
         self._after_accumulation = after_accumulation
@@ -55,6 +59,9 @@ class Gradients:
     def expect(self, wanted: Iterable[Named]) -> None:
         """Record the gradients of these parameters within the step that has begun, each under its name."""
         self.forget()
+        if not (self.has_optimizer or self._was_sought):
+            self._was_sought = True
+            self.has_optimizer = any(map(self._is_ours, optimizers()))
         self._due = {id(parameter): (name, parameter) for name, parameter in wanted}
         for key, (_, parameter) in self._due.items():
             if self.has_optimizer:
@@ -63,6 +70,11 @@ class Gradients:
             elif parameter.is_leaf and not is_lazy(parameter):
                 handle = parameter.register_post_accumulate_grad_hook(self._after_accumulation)
                 self._handles.append(handle)
+
+    def _is_ours(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the optimizer updates a parameter that is watched."""
+        groups = getattr(optimizer, "param_groups", ())
+        return any(id(parameter) in self._ours for group in groups for parameter in group["params"])
 
     def accumulated(self, parameter: torch.Tensor) -> None:
         """Keep the gradient of the parameter, which a backward pass has changed."""

@@ -261,25 +261,25 @@ class Hook(FrameworkHook):
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
         """Begin a step, as the model is about to be called, unless the user begins them."""
         try:
-            self._before_forward(module, in_graph)
+            if self._by_hand:
+                return
+            if graph_task() != -1:  # within a backward pass: activations are recomputed
+                self._recomputes = self._recomputes or self._begins_without_gradients()
+                return
+            mode = self._mode_of_training(module) if self._modes_by_training else None
+            recorder = self.recorder
+            if recorder.skip(mode) or recorder.state is State.CLOSED:
+                return
+            self._next_step(mode, in_graph)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
-    def _before_forward(self, module: nn.Module, in_graph: bool) -> None:
-        if self._by_hand or self.recorder.state is State.CLOSED:  # a property would count here
-            return
-        if graph_task() != -1:  # within a backward pass: activations are recomputed
-            self._recomputes = self._recomputes or self._begins_without_gradients()
-            return
-        mode = None
-        if self._modes_by_training:
-            self._forgot_train = self._forgot_train and not module.training
-            trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
-            trains = trains or (module.training and self._recomputes)
-            mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
-        if self.recorder.skip(mode):  # the shorter way, while caches are cold
-            return
-        self._next_step(mode, in_graph)
+    def _mode_of_training(self, module: nn.Module) -> ModeKeys:
+        """Return the mode of the step that a forward of the model begins."""
+        self._forgot_train = self._forgot_train and not module.training
+        trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
+        trains = trains or (module.training and self._recomputes)
+        return ModeKeys.TRAIN if trains else ModeKeys.EVAL
 
     def _begins_without_gradients(self) -> bool:
         """Whether the step began with a forward of the model in which gradients were not kept.
@@ -300,8 +300,14 @@ class Hook(FrameworkHook):
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
         )
 
+    def before_update(self, optimizer: Any) -> None:
+        """Observe parameters that the optimizer is about to update, at a step that is saved."""
+        observer = self._observer
+        if observer is not None:
+            self.guarded(lambda: observer.before_optimizer(optimizer))
+
     def note_update(self) -> None:
-        """Note that an optimizer is about to update parameters."""
+        """Note that an optimizer has updated parameters, in evaluation mode as far as is known."""
         if self._modes_by_training and not self._by_hand and self.mode is ModeKeys.EVAL:
             if self._recomputes:
                 return  # the first step: from the next one on that is known
@@ -382,6 +388,8 @@ class Hook(FrameworkHook):
             self._record_parameters(list(zip(structure.names, values, strict=True)))
         self._expect_gradients(structure.gradient_names, values)
         self._layers.hook(structure, self._losses.layers, self.due, in_graph)
+        if self._observer is not None and self._sees_optimizers:
+            self._watch_optimizers()
 
     def _all_layers(self) -> list[Layer]:
         return [

@@ -21,27 +21,27 @@ from smdebug.pytorch.accumulation import Accumulation
 from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
 from smdebug.pytorch.names import name_of
-from smdebug.pytorch.optimizers import after_steps, before_steps
+from smdebug.pytorch.optimizers import after_steps
 from smdebug.pytorch.process import PROCESS, UNSCALED
 from smdebug.pytorch.structure import Structure
 from smdebug.pytorch.updates import MIN_BYTES, Updates
 from smdebug.saving.observing import StepObservations
+from smdebug.saving.recorder import Recorder
 from smdebug.saving.save_plan import Members
 from smdebug.saving.step_clock import StepClock
 
 LOSS = "loss"
+_EVAL, _PREDICT = ModeKeys.EVAL, ModeKeys.PREDICT
 Named = tuple[str, nn.Parameter]
 
 
 class ObservedHook(Protocol):
     """What observing needs from the hook."""
 
-    @property
-    def saves_now(self) -> bool: ...
+    recorder: Recorder
+
     @property
     def mode(self) -> ModeKeys: ...
-    @property
-    def last_step(self) -> StepClock | None: ...
     def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
     def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
     def record_changes(
@@ -51,16 +51,17 @@ class ObservedHook(Protocol):
     def observe_inputs_of(self, layer: str) -> None: ...
     def note_update(self) -> None: ...
     def fail(self, error: Exception) -> None: ...
-    def note_step_end(self) -> None: ...
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
 
 class _OptimizerState:
     """What is known of one optimizer since its last step."""
 
-    def __init__(self, backwards: int = 0, number: int = 0) -> None:
-        self.backwards = backwards
-        """Backward passes since its last step."""
+    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "was_clear", "witness")
+
+    def __init__(self, number: int = 0) -> None:
+        self.stepped_at = 0
+        """How many backward passes there had been at its last step."""
         self.number = number
         """How many optimizers this process had seen before."""
         self.stepped_clear = True
@@ -79,6 +80,7 @@ class TorchObserver:
         self, hook: ObservedHook, observations: StepObservations, sees_optimizers: bool = True
     ):
         self._hook = hook
+        self._recorder = hook.recorder
         self._observations = observations
         self._structure: Structure | None = None
         self._names: dict[int, str] = {}
@@ -101,10 +103,7 @@ class TorchObserver:
         self._backwards = 0
         self._handles: list[Any] = []
         if sees_optimizers:  # callbacks would change a graph that contains their steps
-            self._handles = [
-                before_steps(_Before(self)),
-                after_steps(_After(self)),
-            ]
+            self._handles = [after_steps(_after_step_of(self))]
         PROCESS.add(self)
 
     def close(self) -> None:
@@ -184,18 +183,18 @@ class TorchObserver:
     def before_backward(self, tensors: Sequence[Any]) -> None:
         self._backwards += 1
         for state in self._states:
-            state.backwards += 1
             if not state.was_clear:
                 parameter = state.witness() if state.witness is not None else None
                 state.was_clear = (
                     parameter is None or parameter.grad is None or _is_clear(parameter)
                 )
+        recorder = self._recorder
         for tensor in tensors:
-            if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
+            if not isinstance(tensor, torch.Tensor):
                 continue
             loss = getattr(tensor, UNSCALED, tensor)
-            self._hook.carry(LOSS, loss)
-            if not self._has_described and self._hook.saves_now:
+            recorder.carry(LOSS, loss)
+            if recorder.due and not self._has_described and loss.numel() == 1:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
@@ -204,14 +203,14 @@ class TorchObserver:
 
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:
-            self._hook.carry(LOSS, value)
+            self._recorder.carry(LOSS, value)
 
     def before_dropout(self, rate: float) -> None:
-        if self._hook.saves_now and self._hook.mode is ModeKeys.EVAL:
+        if self._recorder.due and self._hook.mode is ModeKeys.EVAL:
             self._observations.note(dropout_in_evaluation=rate)
 
     def after_scaling(self, scaler: Any) -> None:
-        if self._hook.saves_now:
+        if self._recorder.due:
             scale = scaler._scale
             if isinstance(scale, torch.Tensor):
                 kept = scale.detach().clone()
@@ -221,7 +220,7 @@ class TorchObserver:
         self._guarded(self._after_scaled_step, optimizer)
 
     def _after_scaled_step(self, optimizer: Any) -> None:
-        if self._hook.saves_now and self._state_of(optimizer).backwards:
+        if self._recorder.due and self._state_of(optimizer).stepped_at < self._backwards:
             self._observations.note(update_skipped=True)
 
     @kept_out_of_graphs
@@ -234,57 +233,71 @@ class TorchObserver:
 
     # Optimizers
 
-    @kept_out_of_graphs
-    def before_optimizer(self, optimizer: Any, has_closure: bool) -> None:
-        try:
-            self._before_optimizer(optimizer)
-        except Exception as error:  # noqa: BLE001
-            self._hook.fail(error)
-        if has_closure:
-            self.accumulation.forget()
-
-    def _before_optimizer(self, optimizer: Any) -> None:
-        known, state = self._latest
-        if known() is not optimizer:
-            state = self._state_of(optimizer)
-        self._note_rhythm()
-        saves_now = self._hook.saves_now
-        if saves_now:
-            ours = [
-                (name, parameter)
-                for group in optimizer.param_groups
-                for parameter in group["params"]
-                if (name := self._names.get(id(parameter))) is not None
-            ]
-            self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
-            if ours:
-                self._updates.before_step(ours)
-            state.stepped_clear = state.was_clear
-            self._observations.note(
-                optimizer_steps=True,
-                backward_passes=state.backwards,
-                gradients_were_reset=all(known.stepped_clear for known in self._states),
-            )
-        rates = [group.get("lr") for group in optimizer.param_groups]
-        if saves_now or rates != state.rates:
-            self._carry_rates(rates, state)
-
-    def _note_rhythm(self) -> None:
-        """Note at which step an optimizer updates parameters."""
-        hook = self._hook
-        hook.note_update()
-        step = hook.last_step
-        if len(self._states) > 1:
-            self.accumulation.forget()
-        elif step is not None and step.mode not in (ModeKeys.EVAL, ModeKeys.PREDICT):
-            self.accumulation.updated(step.mode_step)
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Keep parameters as they are, if the step that runs is saved, and note what comes before updates."""
+        if not self._recorder.due:
+            return
+        state = self._state_of(optimizer)
+        ours = [
+            (name, parameter)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if (name := self._names.get(id(parameter))) is not None
+        ]
+        self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
+        if ours:
+            self._updates.before_step(ours)
+        state.stepped_clear = state.was_clear
+        self._observations.note(
+            optimizer_steps=True,
+            backward_passes=self._backwards - state.stepped_at,
+            gradients_were_reset=all(known.stepped_clear for known in self._states),
+        )
+        state.rates = _rates(optimizer)
+        self._carry_rates(state.rates, state)
 
     @kept_out_of_graphs
-    def after_optimizer(self, optimizer: Any) -> None:
+    def after_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Note that parameters were updated, and measure by how much if the step is saved.
+
+        This is called at every step, when the training has used the processor's caches: what it does at
+        those that are not saved is written out, with few calls and objects.
+        """
         try:
-            self._after_optimizer(optimizer)
+            recorder = self._recorder
+            system = recorder.system
+            if system is not None:  # what `end_step` does, without the call
+                system.ended = system.clock()
+            known, state = self._latest
+            if recorder.due or known() is not optimizer:
+                state = self._updated(optimizer)
+            state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            groups, rates = optimizer.param_groups, state.rates
+            if len(groups) != 1 or not rates or groups[0].get("lr") is not rates[0]:
+                self._note_rates(optimizer, state)
+            if recorder.last_begun is None:
+                return
+            _, mode, mode_step, _, _ = recorder.last_begun
+            has_closure = (len(args) > 1 or kwargs) and _closure_of(args, kwargs) is not None
+            if has_closure or len(self._states) > 1:
+                self.accumulation.forget()
+            elif mode is not _EVAL and mode is not _PREDICT:
+                self.accumulation.updated(mode_step + recorder.passed)
+            if mode is _EVAL:
+                self._hook.note_update()
         except Exception as error:  # noqa: BLE001
             self._hook.fail(error)
+
+    def _updated(self, optimizer: Any) -> _OptimizerState:
+        """Measure what an optimizer has changed, and return what is known of it."""
+        if self._updates.before and not self._spans_steps:
+            self._measure_updates()
+        state = self._state_of(optimizer)
+        if state.witness is None or state.witness() is None:
+            state.witness = _witness(optimizer)
+        if self._groups is None and self._recorder.due:
+            self._note_optimizers()
+        return state
 
     def _measure_updates(self) -> None:
         self._updates.after_step()
@@ -296,24 +309,10 @@ class TorchObserver:
                 "sampled updates",
             )
 
-    def _after_optimizer(self, optimizer: Any) -> None:
-        self._hook.note_step_end()
-        if self._updates.before and not self._spans_steps:
-            self._measure_updates()
-        known, state = self._latest
-        if known() is not optimizer:
-            state = self._state_of(optimizer)
-        state.backwards, state.was_clear = 0, False
-        if state.witness is None or state.witness() is None:
-            state.witness = _witness(optimizer)
-            state.was_clear = state.witness is None
-        if self._groups is None and self._hook.saves_now:
-            self._note_optimizers()
-
     def _state_of(self, optimizer: Any) -> _OptimizerState:
         found = self._optimizers.get(optimizer)
         if found is None:  # it is met at its first step, for which all passes so far may have been
-            found = self._optimizers[optimizer] = _OptimizerState(self._backwards, self._met)
+            found = self._optimizers[optimizer] = _OptimizerState(self._met)
             self._groups = None
             self._met += 1
             self._known = [(ref(each), its) for each, its in self._optimizers.items()]
@@ -328,41 +327,46 @@ class TorchObserver:
             if (optimizer := known()) is not None
         ]
 
-    def _carry_rates(self, rates: list[Any], state: _OptimizerState) -> None:
+    def _note_rates(self, optimizer: Any, state: _OptimizerState) -> None:
+        """Carry the learning rates if they have changed since a step that was saved, which has them."""
+        rates = _rates(optimizer)
+        if rates != state.rates and not self._recorder.due:
+            self._carry_rates(rates, state)
         state.rates = rates
+
+    def _carry_rates(self, rates: list[Any], state: _OptimizerState) -> None:
         number = [each for known, each in self._known if known() is not None].index(state)
         for group, rate in enumerate(rates):
             if rate is not None:
                 self._hook.carry(f"learning_rate/{number}/{group}", rate)
 
 
-class _Before:
-    def __init__(self, observer: TorchObserver):
-        self._observer = ref(observer)
+def _after_step_of(observer: TorchObserver) -> Callable[..., None]:
+    """Return what PyTorch calls after each step of an optimizer: calling an object would take longer."""
+    known = ref(observer)
 
-    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
             return  # the step is part of a graph, which stays as it is
-        observer = self._observer()
+        observer = known()
         if observer is not None:
-            closure = args[1] if len(args) > 1 else kwargs.get("closure")
-            observer.before_optimizer(optimizer, closure is not None)
+            observer.after_optimizer(optimizer, args, kwargs)
 
-
-class _After:
-    def __init__(self, observer: TorchObserver):
-        self._observer = ref(observer)
-
-    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling():
-            return
-        observer = self._observer()
-        if observer is not None:
-            observer.after_optimizer(optimizer)
+    return after_step
 
 
 def _no_optimizer() -> None:
     """Return what no optimizer is."""
+
+
+def _rates(optimizer: Any) -> list[Any]:
+    """The learning rates of the optimizer's groups."""
+    return [group.get("lr") for group in optimizer.param_groups]
+
+
+def _closure_of(args: Any, kwargs: Any) -> Any:
+    """What an optimizer's step was given to compute gradients with; libraries often pass None."""
+    return args[1] if len(args) > 1 else kwargs.get("closure")
 
 
 def _witness(optimizer: Any) -> ref[torch.Tensor] | None:

@@ -134,8 +134,17 @@ class _Process:
                     tensors = tuple(tensors)
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
             # A recomputation of activations calls it within a backward pass.
-            if self._listeners["before_backward"] and graph_task() == -1:
-                self.tell("before_backward", given)
+            if graph_task() == -1:
+                for known in self._listeners["before_backward"]:  # as `tell` does, without the call
+                    listener = known()
+                    if listener is None:
+                        continue
+                    try:
+                        listener.before_backward(given)
+                    except TrainingStopped:
+                        raise
+                    except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
+                        listener.fail(error)
             return backward(tensors, *args, **kwargs)
 
         return kept_out_of_graphs(watched_backward)

@@ -34,6 +34,7 @@ from smdebug.pytorch.callbacks import (
 )
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.names import class_name, unwrapped
+from smdebug.pytorch.optimizers import optimizers
 from smdebug.pytorch.process import PROCESS, UNSCALED
 
 _LOSS = "loss"  # the name of a loss that is not a module's output
@@ -108,9 +109,8 @@ class _Watcher:
             self._optimizer_made(optimizer)
 
     def begin(self) -> None:
-        for known in gc.get_objects():  # optimizers that were made before
-            if issubclass(type(known), torch.optim.Optimizer):
-                self._optimizer_made(known)
+        for made_before in optimizers():
+            self._optimizer_made(made_before)
         made: Any = torch.optim.Optimizer.__init__
         compile_in_place = nn.Module.compile
         watcher = self

@@ -57,9 +57,10 @@ class Capture:
             self._warn_of(name, error)
             return None
 
-    def observe(self, *, digests_only: bool = False) -> None:
+    def observe(self, *, digests_only: bool = False) -> Observer:
         """Observe the run from now on."""
         self.observer = Observer(self._adapter, self._warn_once, digests_only=digests_only)
+        return self.observer
 
     def all_names(self) -> set[str]:
         """Return the names of all tensors that were saved or measured."""

@@ -190,11 +190,6 @@ class CallbackHook(BaseHook):
         except Exception as error:  # noqa: BLE001
             self.fail(error)
 
-    def note_step_end(self) -> None:
-        """Note that the step has done its work: what follows before the next is waiting for data."""
-        if self.recorder.system is not None:
-            self.recorder.system.end_step()
-
     def fail(self, error: Exception) -> None:
         """Log what went wrong, and save nothing from now on."""
         self.recorder.fail(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import Any, NamedTuple
@@ -12,12 +11,9 @@ import numpy as np
 from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
-from smdebug.saving.observing import StepObservations, StepTaken
+from smdebug.saving.observing import MAX_CARRIED, StepObservations, StepTaken
 from smdebug.saving.save_plan import GROUPS_REMEMBERED, NAMES_REMEMBERED
 from smdebug.saving.step_clock import StepClock
-
-CARRIED_SECONDS = 60.0
-"""How long scalars of steps that are not saved wait for one that is."""
 
 
 class _Known(NamedTuple):
@@ -70,29 +66,33 @@ class Observer:
         self._warn_once = warn_once
         self.observations = StepObservations(digests_only=digests_only)
         self.digests_only = digests_only
-        self.is_carrying_for_long = False
-        """Whether scalars have waited so long that the next step has to write them."""
         self.kinds: dict[str, str] = {}
         """The kinds of tensors whose names do not show them."""
         self._adapter = adapter
+        self._number = adapter.number  # kept, because it is called at every step
         self._measurer = adapter.measurer()
         self._known: dict[str, _Known] = {}
         self._groups: dict[tuple[str, ...], _Group] = {}
-        self._carried_until = time.monotonic() + CARRIED_SECONDS
 
     @property
     def carries_series(self) -> bool:
         """Whether scalars wait for the next step that is written."""
         return self.observations.carries_series
 
-    def carry(self, name: str, value: Any, clock: StepClock) -> None:
-        """Keep a value of one number for the series of that name; other values are ignored."""
-        number = None if self.digests_only else self._adapter.number(value)
-        if number is not None:
-            if type(number) is not float:
-                number = self._measurer.kept(number)
-            self.observations.carry(name, number, clock)
-            self.is_carrying_for_long = time.monotonic() > self._carried_until
+    def carry(self, name: str, value: Any, clock: StepClock, passed: int = 0) -> None:
+        """Keep a value of one number for the series of that name; other values are ignored.
+
+        It is of the step that comes `passed` steps after the clock's.
+        """
+        number = None if self.digests_only else self._number(value)
+        if number is None:
+            return
+        if type(number) is not float:
+            number = self._measurer.kept(number)
+        rows = self.observations.carried.get(name)  # its `carry`, without the call
+        if rows is None or len(rows) > MAX_CARRIED:
+            rows = self.observations.room_for(name)
+        rows.append((clock, passed, number))
 
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
@@ -214,8 +214,6 @@ class Observer:
 
     def hand_over(self, clock: StepClock) -> StepTaken:
         """Return what was gathered of a step, which is made into tensors later; gathering starts again."""
-        self.is_carrying_for_long = False
-        self._carried_until = time.monotonic() + CARRIED_SECONDS
         self._measurer.end_step()
         return self.observations.hand_over(clock.step)
 

@@ -44,6 +44,9 @@ MAX_ROWS = 100_000
 MAX_CARRIED = 1_000_000
 """Values of one series beyond this many since the last saved step are left out, the oldest first."""
 
+Carried = tuple[StepClock, int, Any]
+"""A scalar, of the step that came so many steps of the mode after the clock's."""
+
 
 class Digested(NamedTuple):
     """Which tensors the rows of a matrix of digests belong to."""
@@ -101,7 +104,8 @@ class StepObservations:
         self._rows: dict[str, list[_Rows]] = {}
         self._facts: dict[str, Any] = {}
         self._lasting: dict[str, Any] = {}
-        self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
+        self.carried: dict[str, list[Carried]] = {}
+        """The scalars since the last step that was written, by their names."""
         self._layout_step: int | None = None
         self.system: Callable[[], dict[str, Any]] | None = None
         """Returns the system metrics of a step, in the background."""
@@ -109,7 +113,7 @@ class StepObservations:
     @property
     def carries_series(self) -> bool:
         """Whether scalars wait for the next step that is written."""
-        return bool(self._carried)
+        return bool(self.carried)
 
     @property
     def saw_gradients_alone(self) -> bool:
@@ -130,16 +134,22 @@ class StepObservations:
                 found += [name for name, place in self._kinds[kind].places.items() if place in here]
         return found
 
-    def carry(self, name: str, value: Any, clock: StepClock) -> None:
-        """Keep a scalar of a step, saved or not, until a step is written.
+    def carry(self, name: str, value: Any, clock: StepClock, passed: int = 0) -> None:
+        """Keep a scalar of a step, saved or not, until a step is written: `passed` steps after the clock's.
 
         A value is whatever `float` accepts; it is converted in the background.
         """
-        rows = self._carried.setdefault(name, [])
-        step, mode, mode_step, _, _ = clock
-        rows.append((step, mode._value_, mode_step, value))
+        rows = self.carried.get(name)
+        if rows is None or len(rows) > MAX_CARRIED:
+            rows = self.room_for(name)
+        rows.append((clock, passed, value))
+
+    def room_for(self, name: str) -> list[Carried]:
+        """Return the list to which `carry` adds values of that name."""
+        rows = self.carried.setdefault(name, [])
         if len(rows) > MAX_CARRIED:
             del rows[: len(rows) // 2]
+        return rows
 
     def note(self, **facts: Any) -> None:
         """Keep facts of the step: JSON values, or functions that return one in the background."""
@@ -176,9 +186,9 @@ class StepObservations:
 
     def hand_over(self, step: int) -> StepTaken:
         """Return what was gathered of the step, which is made into tensors later; gathering starts again."""
-        series, observed, facts = self._carried, self._rows, self._facts
+        series, observed, facts = self.carried, self._rows, self._facts
         system, self.system = self.system, None
-        self._carried, self._rows, self._facts = {}, {}, {}
+        self.carried, self._rows, self._facts = {}, {}, {}
         self.series_names.update(series)
         layout = None
         if observed or facts:
@@ -216,7 +226,7 @@ class StepObservations:
 class StepTaken(NamedTuple):
     """What was gathered of one step."""
 
-    series: Mapping[str, Sequence[tuple[int, int, int, Any]]]
+    series: Mapping[str, Sequence[Carried]]
     rows: Mapping[str, Sequence[_Rows]]
     facts: dict[str, Any]
     layout: Layout | None
@@ -337,8 +347,12 @@ class _Matrices:
         return values[:, :width]
 
 
-def _series(values: Sequence[tuple[int, int, int, Any]]) -> Array:
-    return np.array([(*place, float(value)) for *place, value in values], np.float64)
+def _series(values: Sequence[Carried]) -> Array:
+    rows = [
+        (clock.step + passed, clock.mode.value, clock.mode_step + passed, float(value))
+        for clock, passed, value in values
+    ]
+    return np.array(rows, np.float64)
 
 
 def _facts(facts: dict[str, Any]) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.capture import Capture, WarnOnce
 from smdebug.saving.default_plan import OBSERVED, DefaultPlan
 from smdebug.saving.late_tensors import LateTensors
+from smdebug.saving.observer import Observer
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder_states import TABLE, Offer, State
@@ -25,13 +27,18 @@ from smdebug.saving.system_metrics import SystemMetrics
 
 Array = np.ndarray[Any, Any]
 NOTHING_DUE = ModePlan(())
+CARRIED_SECONDS = 60.0
+"""How long scalars of steps that are not saved wait for one that is."""
 #: What is due at a step, and whether the next step is due as well: returns what to save at it.
 PlaceDue = Callable[[Members, StepClock, bool], Members]
 
 
 # Indexing a tuple is faster than hashing an enum, and a global name than an attribute of one.
 _ROWS = tuple(TABLE[state] for state in State)
-_IN_STEP, _QUIET, _CLOSED = State.IN_STEP, State.QUIET, State.CLOSED
+_IN_STEP, _BETWEEN_STEPS, _QUIET, _CLOSED = (
+    *(State.IN_STEP, State.BETWEEN_STEPS),
+    *(State.QUIET, State.CLOSED),
+)
 
 
 class _Waiting(NamedTuple):
@@ -63,6 +70,10 @@ class Recorder:
         """Postpones what is due at a step to a later one."""
         self.is_waiting = False
         """Whether something was postponed, so that each step has to be considered."""
+        self.last_begun: StepClock | None = None
+        """The last step that was not only counted, in its own mode; None before the first."""
+        self.passed = 0
+        """How many steps of that mode were only counted since then."""
         self.run: PreparedRun | None = None
         self.open: OpenStep | None = None
         self.warn_once = WarnOnce()
@@ -72,9 +83,11 @@ class Recorder:
         self._prepare = prepare
         self._clock = clock
         self._first = clock.step
-        self._last_step: StepClock | None = None
+        self._carrying: Observer | None = None
+        """What keeps the scalars of every step; None before the first, and once nothing is kept any more."""
+        self._write_by = inf
+        """When scalars are written with the next step, even if it is not saved."""
         self._idle = 0  # coming steps that only need to be counted
-        self._passed = 0  # those of them that have passed, not yet in `_clock`
         self._was_due: Members = NO_MEMBERS
         self._mode_plan = NOTHING_DUE
         self._late: LateTensors | None = None
@@ -85,14 +98,14 @@ class Recorder:
     @property
     def clock(self) -> StepClock:
         """The current or last step, in the mode that is set."""
-        if self._passed:
+        if self.passed:
             self._count_passed_steps()
         return self._clock
 
     @property
     def step(self) -> int:
         """The number of the current or last step."""
-        return self._clock.step + self._passed
+        return self._clock.step + self.passed
 
     @property
     def steps_so_far(self) -> int:
@@ -102,9 +115,9 @@ class Recorder:
     @property
     def last_step(self) -> StepClock | None:
         """The current or last step, in its own mode; None before the first."""
-        if self._passed:
+        if self.passed:
             self._count_passed_steps()
-        return self._last_step
+        return self.last_begun
 
     @property
     def has_waiting_values(self) -> bool:
@@ -117,12 +130,12 @@ class Recorder:
         self._idle = 0
         if self.run is not None and self.state < _QUIET:
             self._mode_plan = self.run.plan.of_mode(mode)
-            if self._last_step is None or self._last_step.mode is not mode:
+            if self.last_begun is None or self.last_begun.mode is not mode:
                 self.run.plan.entered(mode, clock.mode_step + 1)
 
     def _count_passed_steps(self) -> None:
-        self._clock = self._last_step = self._clock.next(self._passed)
-        self._passed = 0
+        self._clock = self.last_begun = self._clock.next(self.passed)
+        self.passed = 0
 
     # Steps
 
@@ -133,11 +146,19 @@ class Recorder:
         """
         if not self._idle or (mode is not None and mode is not self._clock.mode):
             return False
+        now = perf_counter()
+        if now > self._write_by:
+            return False
         self._idle -= 1
-        self._passed += 1
-        if self.system is not None:
-            self.system.begin_step()
-        self.state = _ROWS[self.state].begin
+        self.passed += 1
+        system = self.system
+        if system is not None:  # what `begin_step` does, without the call
+            system.steps += 1
+            if system.ended is not None:
+                system.waited += now - system.ended
+                system.ended = None
+        if self.state is _BETWEEN_STEPS:
+            self.state = _IN_STEP
         return True
 
     def begin(self, mode: ModeKeys | None = None) -> None:
@@ -146,15 +167,15 @@ class Recorder:
             return
         if mode is not None and mode is not self.clock.mode:
             self.set_mode(mode)
-        observer = self.capture.observer
-        if observer is not None and observer.is_carrying_for_long:
+        if perf_counter() > self._write_by:
+            self._write_by = perf_counter() + CARRIED_SECONDS
             self.hand_over_all()
         elif self.open is not None or self._late is not None:
             self.hand_over()
         self._check_for_stop()
         run = self.prepared()
         self.state = _ROWS[self.state].begin
-        clock = self._clock = self._last_step = self.clock.next()
+        clock = self._clock = self.last_begun = self.clock.next()
         self.due = self._was_due = self._mode_plan.due(clock.mode_step)
         if self.state < _QUIET:
             if self.place_due is not None:
@@ -190,7 +211,8 @@ class Recorder:
             if self.run.records:
                 self.capture.zoom = self.run.zoom
                 if isinstance(self.run.plan, DefaultPlan):
-                    self.capture.observe(digests_only=self.run.plan.digests_only)
+                    self._carrying = self.capture.observe(digests_only=self.run.plan.digests_only)
+                    self._write_by = perf_counter() + CARRIED_SECONDS
                     self.system = SystemMetrics() if self.run.measures_system else None
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
@@ -304,14 +326,9 @@ class Recorder:
 
     def carry(self, name: str, value: Any) -> None:
         """Keep a value of one number for the series of that name, at every step; ignore other values."""
-        if self._passed:
-            self._count_passed_steps()
-        clock = self._last_step
-        observer = self.capture.observer
-        if observer is not None and clock is not None and self.state < _QUIET:
-            observer.carry(name, value, clock)
-            if observer.is_carrying_for_long:
-                self._idle = 0  # the next step has something to hand over
+        observer, clock = self._carrying, self.last_begun
+        if observer is not None and clock is not None:
+            observer.carry(name, value, clock, self.passed)
 
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
         """Log a metric of the SageMaker job, in one."""
@@ -385,6 +402,7 @@ class Recorder:
         if self.open is None and not (also_alone and observer.carries_series):
             return
         taken = observer.hand_over(step)
+        self._write_by = perf_counter() + CARRIED_SECONDS
         if taken.is_empty:
             return
         if self.open is None and self._is_handed_over():
@@ -445,6 +463,7 @@ class Recorder:
 
     def _enter(self, state: State) -> None:
         self.state = max(self.state, state)
+        self._carrying = None
         self.due = NO_MEMBERS
         self._idle = 0
         self._mode_plan = NOTHING_DUE

@@ -26,38 +26,39 @@ class SystemMetrics:
     the script does there. Steps whose end is not known, as of a model's forward alone, wait for nothing.
     """
 
-    __slots__ = ("_clock", "_cpu_before", "_ended", "_machine", "_since", "_steps", "_waited")
+    __slots__ = ("_cpu_before", "_machine", "_since", "clock", "ended", "steps", "waited")
 
     def __init__(self, clock: Callable[[], float] = perf_counter):
-        self._clock = clock
-        self._ended: float | None = None
+        self.clock = clock
+        self.ended: float | None = None
+        """When the last step ended, as far as is known so far; None once the next one has begun."""
+        self.steps = 0
+        self.waited = 0.0
         self._since: float | None = None
-        self._steps = 0
-        self._waited = 0.0
         self._cpu_before = 0.0
         self._machine: tuple[float, dict[str, Any]] | None = None
 
     def begin_step(self) -> None:
         """Note that a step begins."""
-        self._steps += 1
-        if self._ended is not None:
-            self._waited += self._clock() - self._ended
-            self._ended = None
+        self.steps += 1
+        if self.ended is not None:
+            self.waited += self.clock() - self.ended
+            self.ended = None
 
     def end_step(self) -> None:
         """Note that the step has ended, as far as is known so far."""
-        self._ended = self._clock()
+        self.ended = self.clock()
 
     def sample(self) -> Callable[[], dict[str, Any]]:
         """Return what completes the metrics in the background; measuring starts again."""
-        now, cpu = self._clock(), process_time()
+        now, cpu = self.clock(), process_time()
         metrics: dict[str, float] = {}
-        if self._since is not None and self._steps and now > self._since:
+        if self._since is not None and self.steps and now > self._since:
             taken = now - self._since
-            metrics["step_seconds"] = taken / self._steps
-            metrics["waiting_seconds"] = self._waited / self._steps
+            metrics["step_seconds"] = taken / self.steps
+            metrics["waiting_seconds"] = self.waited / self.steps
             metrics["cpu_percent"] = 100 * (cpu - self._cpu_before) / taken
-        self._since, self._cpu_before, self._steps, self._waited = now, cpu, 0, 0.0
+        self._since, self._cpu_before, self.steps, self.waited = now, cpu, 0, 0.0
 
         def completed() -> dict[str, Any]:
             rounded = {name: _rounded(value) for name, value in metrics.items()}
