@@ -81,7 +81,8 @@ python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 """
 
 # Choices that the published documents leave open.
-_CHOICES: dict[str, str] = {
+#: What a chapter adds to the docstring of its rule.
+_NOTES: dict[str, str] = {
     "VanishingGradient": "One gradient is enough. Without `abs_mean`, a saved maximum or norm can prove it.",
     "ExplodingTensor": "Without a selector, it checks all tensors except those of the collection trees.",
     "SimilarAcrossRuns": "Despite its name, it fires on *differences*. A tensor that the other run lacks is skipped "
@@ -136,8 +137,8 @@ def _chapter(entry: RuleEntry) -> Iterator[str]:
     yield entry.sentence
     yield ""
     yield (getdoc(entry.load()) or "").strip()
-    yield ""
-    yield _CHOICES[entry.name]
+    if entry.name in _NOTES:
+        yield f"\n{_NOTES[entry.name]}"
     if entry.aliases:
         yield f"\nAlso called {', '.join(entry.aliases)}."
     if not entry.parameters:
