@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections import Counter
 
 import pytest
 import torch
@@ -12,22 +13,19 @@ import smdebug
 import smdebug.pytorch as smd
 from smdebug.logger import get_logger
 
-LIBRARY = "/python/smdebug/"
+PACKAGE = "/python/smdebug/pytorch/"  # all else is called from there
 # What PyTorch calls itself. They lead to what is guarded, and do nothing before.
 DOORS = {
     *("__call__", "_after_layer", "_after_accumulation", "_before_step", "_before_any_forward"),
-    *("before_optimizer", "after_optimizer", "_guarded", "_contained", "before_forward", "tell"),
     *(
-        "optimizer_made",
-        "guarded",
-        "loss_called",
-        "in_backward",
-        "are_awaited",
-        "__reduce__",
-        "saves_now",
-        "skip",
+        "before_forward",
+        "before_update",
+        "after_optimizer",
         "after_step",
+        "_with_gradients",
+        "tell",
     ),
+    *("optimizer_made", "loss_called", "in_backward", "are_awaited", "_guarded", "_contained"),
 }
 
 
@@ -53,11 +51,11 @@ class Failure(Exception):
     """An error that no code expects."""
 
 
-class Failing:
-    """Fails the `at`-th call of a function of the library that this thread makes; counts the others."""
+class Calls:
+    """Counts the calls of each function of the package that this thread makes; fails one of them."""
 
-    def __init__(self, at=None):
-        self.at, self.calls = at, 0
+    def __init__(self, fails=None, at=0):
+        self.fails, self.at, self.counts = fails, at, Counter()
 
     def __enter__(self):
         sys.settrace(self._called)
@@ -68,9 +66,9 @@ class Failing:
 
     def _called(self, frame, event, argument):
         code = frame.f_code
-        if LIBRARY in code.co_filename and self._is_inside(code):
-            self.calls += 1
-            if self.calls == self.at:
+        if PACKAGE in code.co_filename and self._is_inside(code):
+            self.counts[code] += 1
+            if code is self.fails and self.counts[code] == self.at:
                 raise Failure
 
     def _is_inside(self, code):
@@ -87,18 +85,17 @@ def logged():
     get_logger().removeHandler(handler)
 
 
-def test_a_call_that_fails_is_logged_and_the_training_is_the_same(tmp_path, logged):
+def test_whatever_function_fails_the_training_is_the_same(tmp_path):
     alone = train()
     for place in ("first", "counted"):  # the first one calls more
-        with smdebug.start(tmp_path / place), Failing() as counted:
+        with smdebug.start(tmp_path / place), Calls() as counted:
             train()
-    assert counted.calls > 1000
-    for at in range(1, int(0.95 * counted.calls), counted.calls // 60):
-        logged.clear()
-        with smdebug.start(tmp_path / f"run-{at}"), Failing(at) as failing:
+    assert len(counted.counts) > 200
+    for number, (code, calls) in enumerate(counted.counts.items()):
+        with smdebug.start(tmp_path / f"run-{number}"), Calls(code, (calls + 1) // 2):
             watched = train()
-        assert failing.calls >= at
-        assert all(torch.equal(*pair) for pair in zip(watched, alone, strict=True)), at
+        same = all(torch.equal(*pair) for pair in zip(watched, alone, strict=True))
+        assert same, code.co_qualname
 
 
 def test_after_an_error_the_next_start_watches_again(tmp_path, logged, monkeypatch):
