@@ -65,7 +65,13 @@ def encode_histogram(
     tag: str, array: npt.NDArray[Any], *, step: int, wall_time: float
 ) -> EncodedRecord:
     """Return the histogram of a tensor's finite values, in fixed buckets that grow by a tenth."""
-    histogram = histogram_of(array)
+    return encode_distribution(tag, histogram_of(array), step=step, wall_time=wall_time)
+
+
+def encode_distribution(
+    tag: str, histogram: Histogram, *, step: int, wall_time: float
+) -> EncodedRecord:
+    """Return the record of a histogram."""
     fields = bytearray()
     for key, number in zip(b"\x09\x11\x19\x21\x29", histogram[:5], strict=True):
         packed = _double(number)
