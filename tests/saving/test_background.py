@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
 
+import smdebug
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.files.index import parse_index
 from smdebug.files.names import event_key, index_key
 from smdebug.mode_keys import ModeKeys
+from smdebug.saving import background
 from smdebug.saving.background import BackgroundWriter
 from smdebug.saving.step_recording import StepRecording
 from smdebug.saving.write_outcome import Outcome
@@ -59,6 +62,40 @@ def test_drain_waits_and_the_writer_continues():
     assert submit(writer, 3) == [True]
     writer.close()
     assert steps_in(storage) == [1, 2, 3]
+
+
+def test_nothing_is_begun_while_the_training_measures_a_step(monkeypatch):
+    monkeypatch.setattr(background, "_PAUSE", 60.0)
+    writer = BackgroundWriter(MemoryStorage())
+    is_measuring, begun_while_measuring = True, []
+    writer.pause()
+    writer.submit(job_of(1, lambda: begun_while_measuring.append(is_measuring)))
+    time.sleep(0.1)  # a thread that did not wait would have begun
+    is_measuring = False
+    writer.resume()
+    writer.close()
+    assert begun_while_measuring == [False]
+
+
+def test_closing_does_not_wait_for_the_end_of_a_pause(monkeypatch):
+    monkeypatch.setattr(background, "_PAUSE", 60.0)
+    writer = BackgroundWriter(MemoryStorage(), patience=30.0)
+    writer.pause()
+    submit(writer, 1)
+    assert writer.close() == Outcome(1, (), 0, None)
+
+
+@pytest.mark.parametrize(("interval", "pauses"), [(3, {0, 3, 6}), (1, set())])
+def test_a_hook_pauses_it_in_saved_steps_that_are_followed_by_others(interval, pauses):
+    hook = smdebug.Hook(MemoryStorage(), save_config=smdebug.SaveConfig(save_interval=interval))
+    paused = set()
+    for step in range(8):
+        with hook.step():
+            hook.record("loss", 1.0)
+            if not hook.recorder.run.writer.background._may_begin.is_set():
+                paused.add(step)
+    hook.close()
+    assert paused == pauses
 
 
 def test_closing_twice_changes_nothing_and_a_closed_writer_accepts_nothing(log_records):

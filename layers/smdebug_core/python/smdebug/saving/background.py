@@ -30,6 +30,7 @@ MAX_BYTES = 256 << 20
 MAX_JOBS = 256
 PATIENCE = 30.0
 
+_PAUSE = 0.05  # seconds that a thread waits at most for `resume`
 _IDLE_FOR = 10.0  # seconds after which a thread without work ends; the next step starts another
 _CHECK_EVERY = 0.5  # seconds between checks for threads that died
 _STALLS_ALLOWED = 2
@@ -62,6 +63,8 @@ class BackgroundWriter:
         self._patience = patience
         self._process = os.getpid()
 
+        self._may_begin = threading.Event()
+        self._may_begin.set()
         self._changed = threading.Condition()
         self._order: deque[_Entry] = deque()  # all that are not settled, in the order of submission
         self._waiting: deque[_Entry] = deque()  # those of them that no thread has begun
@@ -105,10 +108,23 @@ class BackgroundWriter:
         self._log.speak()
         return taken
 
+    def pause(self) -> None:
+        """Begin nothing until `resume`, though after 50 ms at most.
+
+        A thread that writes a small step needs the interpreter for a millisecond. A training that measures
+        a step would have to wait for it in between.
+        """
+        self._may_begin.clear()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._may_begin.set()
+
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; return whether `timeout` was enough."""
         if self._is_child():
             return True
+        self.resume()
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while self._order and not _is_past(deadline):
@@ -251,6 +267,7 @@ class BackgroundWriter:
                     return False
                 self._changed.wait(_IDLE_FOR)
             self._threads[me] = entry
+        self._may_begin.wait(_PAUSE)
         failure = _attempt(half)
         with self._changed:
             if me in self._threads:

@@ -178,11 +178,16 @@ class Recorder:
         clock = self._clock = self.last_begun = self.clock.next()
         self.due = self._was_due = self._mode_plan.due(clock.mode_step)
         if self.state < _QUIET:
+            is_next_due = not self._mode_plan.idle_after(clock.mode_step)
             if self.place_due is not None:
-                is_next_due = not self._mode_plan.idle_after(clock.mode_step)
                 self.due = self.place_due(self.due, clock, is_next_due)
             if self.capture.zoom is not None:
                 self.due = self.capture.zoom.widened(self.due, clock)
+            if run is not None and run.writer is not None:
+                if self.due and not is_next_due:
+                    run.writer.background.pause()
+                else:
+                    run.writer.background.resume()
         if self.system is not None:
             self.system.begin_step()
             if self.due and self.capture.observer is not None:
@@ -377,7 +382,10 @@ class Recorder:
         step, self.open = self.open, None
         late, self._late = self._late, None
         writer = self.run.writer if self.run is not None else None
-        if writer is None or self.state >= _QUIET:
+        if writer is None:
+            return
+        writer.background.resume()
+        if self.state >= _QUIET:
             return
         try:
             if step is not None:
