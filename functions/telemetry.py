@@ -9,12 +9,13 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple
 
 NAMESPACE = "smdebug"
 Unit = Literal["Count", "Seconds"]
+_EVERYTHING = 1  # a level; 0 is that of the root logger
 
 
 def log(message: str, **fields: Any) -> None:
@@ -69,31 +70,26 @@ class _JsonLogging:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._blocks = 0
-        self._before: tuple[int, list[logging.Handler], list[Any]] = (0, [], [])
+        self._redirected = ExitStack()
 
     def begin(self, fields: Mapping[str, Any], level: str | None) -> _Block:
-        from smdebug.logger import get_logger
+        from smdebug.logger import own_level, redirected
 
-        logger = get_logger()
+        usual = own_level()
         with self._lock:
             if not self._blocks:
-                self._before = logger.level, logger.handlers, logger.filters
-                # No filter of repeated messages: a rule may log the same at every step.
-                logger.handlers, logger.filters = [_AsJson(_Block({}, logger.level))], []
+                # Each block's own level is the handler's. No filter of repeated messages: a rule may log the
+                # same at every step.
+                as_json = _AsJson(_Block({}, usual))
+                self._redirected.enter_context(redirected(_EVERYTHING, [as_json]))
             self._blocks += 1
-            wanted = logging.getLevelNamesMapping()[level.upper()] if level else self._before[0]
-            logger.setLevel(min(logger.level, wanted))  # each block's own level is the handler's
-            return _Block(fields, wanted)
+        return _Block(fields, logging.getLevelNamesMapping()[level.upper()] if level else usual)
 
     def end(self) -> None:
-        from smdebug.logger import get_logger
-
-        logger = get_logger()
         with self._lock:
             self._blocks -= 1
             if not self._blocks:
-                level, logger.handlers, logger.filters = self._before
-                logger.setLevel(level)
+                self._redirected.close()
 
 
 class _AsJson(logging.Handler):

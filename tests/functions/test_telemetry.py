@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from functions.telemetry import about_rule, log, log_problem, metrics
+from smdebug.cli.commands import _quiet_library
 from smdebug.logger import get_logger
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
@@ -120,3 +121,14 @@ def test_blocks_of_two_threads_overlap_and_leave_the_logger_as_it_was(capsys):
     assert [(line["message"], line.get("rule")) for line in log_lines(capsys)] == [
         ("of the second", "second")
     ]
+
+
+def test_a_block_that_outlives_a_command_of_this_process_leaves_the_logger_as_it_was():
+    logger = get_logger()
+    before = logger.level, list(logger.handlers), list(logger.filters)
+    command, block = _quiet_library(debug=False), about_rule("runs/mnist", "mine", 3)
+    command.__enter__()
+    block.__enter__()
+    command.__exit__(None, None, None)
+    block.__exit__(None, None, None)
+    assert (logger.level, logger.handlers, logger.filters) == before

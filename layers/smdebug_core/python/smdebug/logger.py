@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from smdebug.plain_text import escaped
 
@@ -58,6 +62,55 @@ def get_logger(name: str = "smdebug") -> logging.Logger:
         _set_up(logger)
         logger._smdebug_is_set_up = True  # type: ignore[attr-defined]
     return logger
+
+
+class _Output(NamedTuple):
+    """From which level on a logger logs, to what, and what it drops."""
+
+    level: int
+    handlers: Sequence[logging.Handler]
+    filters: Sequence[Any]
+
+
+_outputs: list[_Output] = []  # the logger's own, and those of `redirected` that have not ended
+_changing = threading.Lock()
+
+
+def own_level() -> int:
+    """Return the level that the library's logger has when it is not redirected."""
+    with _changing:
+        return _outputs[0].level if _outputs else get_logger().level
+
+
+@contextmanager
+def redirected(
+    level: int, handlers: Sequence[logging.Handler], filters: Sequence[Any] = ()
+) -> Iterator[None]:
+    """Let the library log to these handlers in this block, and then as before.
+
+    Blocks of several threads may overlap in any way: the one that began last holds.
+    """
+    output = _Output(level, handlers, filters)
+    with _changing:
+        if not _outputs:
+            logger = get_logger()
+            _outputs.append(_Output(logger.level, logger.handlers, logger.filters))
+        _outputs.append(output)
+        _use(output)
+    try:
+        yield
+    finally:
+        with _changing:
+            del _outputs[next(at for at, other in enumerate(_outputs) if other is output)]
+            _use(_outputs[-1])
+            if len(_outputs) == 1:
+                _outputs.clear()
+
+
+def _use(output: _Output) -> None:
+    logger = get_logger()
+    logger.handlers, logger.filters = list(output.handlers), list(output.filters)
+    logger.setLevel(output.level)
 
 
 def _set_up(logger: logging.Logger) -> None:

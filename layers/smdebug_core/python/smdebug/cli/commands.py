@@ -306,17 +306,11 @@ def _quiet_library(debug: bool) -> Iterator[None]:
     """Hide the library's log, which would mix with the answer; `--debug` shows it on stderr."""
     import logging
 
-    from smdebug.logger import get_logger
+    from smdebug.logger import redirected
 
-    logger = get_logger()
-    before: tuple[int, list[Any]] = (logger.level, list(logger.handlers))
-    logger.handlers = [logging.StreamHandler(sys.stderr)] if debug else [logging.NullHandler()]
-    logger.setLevel(logging.DEBUG if debug else logging.CRITICAL + 1)
-    try:
+    handler = logging.StreamHandler(sys.stderr) if debug else logging.NullHandler()
+    with redirected(logging.DEBUG if debug else logging.CRITICAL + 1, [handler]):
         yield
-    finally:
-        logger.setLevel(before[0])
-        logger.handlers = before[1]
 
 
 __all__ = ["COMMANDS", "run_command", "smdebug"]
