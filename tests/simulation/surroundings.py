@@ -14,7 +14,7 @@ from functions import wiring
 from functions.decisions.messages import bucket_and_prefix
 from functions.environment import IndexAccess
 from functions.world import World
-from smdebug.logger import get_logger
+from smdebug.logger import redirected
 from tests.simulation.ports import Place
 from tests.simulation.spy_rules import in_the_catalog
 
@@ -48,18 +48,14 @@ def surroundings(simulation: Stack) -> Iterator[None]:
     before = [(place, name, getattr(place, name)) for place, name, _ in replacements]
     for place, name, replacement in replacements:
         setattr(place, name, replacement)
-    logger = get_logger()
-    handlers, level = logger.handlers, logger.level
-    logger.handlers, logger.level = [logging.NullHandler()], logging.CRITICAL
+    no_log = redirected(logging.CRITICAL, [logging.NullHandler()])
     try:
-        with in_the_catalog(), redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
+        with in_the_catalog(), no_log, redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
             yield
     finally:
         simulation.is_over = True
         for place, name, original in before:
             setattr(place, name, original)
         sys.modules.pop("custom_rule", None)
-        logger.handlers, logger.level = handlers, level
-        logger.manager._clear_cache()  # type: ignore[attr-defined]
         for actor in simulation.actors:
             actor.is_killed = True
