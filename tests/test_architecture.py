@@ -67,10 +67,10 @@ ARROWS = {
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},
     **{
-        framework: {"saving", "config", "trials", "numbers", "logger"}
+        framework: {"saving", "config", "trials", "numbers", "logger", "files.names"}
         for framework in ("pytorch", "tensorflow", "xgboost")
     },
-    "mxnet": {"saving", "config", "trials", "numbers"},
+    "mxnet": {"saving", "config", "trials", "numbers", "files.names"},
     "jax": {"saving", "config", "trials", "numbers"},
     **{around_torch: {"saving", "pytorch"} for around_torch in ("huggingface", "lightning")},
     # It looks for the frameworks by name, when they are there.

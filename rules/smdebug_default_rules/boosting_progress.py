@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any, ClassVar
 
-from smdebug.files.observations import LEARNING_RATES
+from smdebug.files.observations import FIRST_LEARNING_RATE
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
@@ -95,7 +95,7 @@ class BoostingProgress(DefaultRule):
                 f"{first:.4g} after the first",
                 cause="learning rate",
                 since=self.first or 0,
-                tensor=f"{LEARNING_RATES}0/0",
+                tensor=FIRST_LEARNING_RATE,
                 statistic="eta",
                 value=self.rate,
                 limit=LEAST_RATE,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smdebug.files.observations import LEARNING_RATES
+from smdebug.files.observations import FIRST_LEARNING_RATE, LEARNING_RATES
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
@@ -233,7 +233,7 @@ class LearningRate(DefaultRule):
             self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
-        name = next(iter(self.groups), f"{LEARNING_RATES}0/0")
+        name = next(iter(self.groups), FIRST_LEARNING_RATE)
         return self.finding(
             f"The root mean square of an update over that of its weights {what}",
             since=self.first or 0,

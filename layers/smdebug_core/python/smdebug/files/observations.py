@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import DamagedFile
 from smdebug.files.names import FACTS as FACTS
+from smdebug.files.names import FIRST_LEARNING_RATE as FIRST_LEARNING_RATE
 from smdebug.files.names import LEARNING_RATES as LEARNING_RATES
 from smdebug.files.names import OBSERVATIONS
 from smdebug.files.names import SERIES as SERIES

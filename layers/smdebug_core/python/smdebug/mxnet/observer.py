@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from mxnet import autograd, gluon
 
+from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.batches import batch_facts
 from smdebug.numbers.loss_terms import BINARY, criterion_name
 from smdebug.saving.adapter import Array, FrameworkAdapter
 from smdebug.saving.array_updates import ArrayUpdates
-from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.loss_facts import LossTerms
 from smdebug.saving.observing import StepObservations
 from smdebug.saving.step_clock import StepClock

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 
+from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch import facts
@@ -338,7 +339,7 @@ class TorchObserver:
         number = [each for known, each in self._known if known() is not None].index(state)
         for group, rate in enumerate(rates):
             if rate is not None:
-                self._hook.carry(f"learning_rate/{number}/{group}", rate)
+                self._hook.carry(f"{LEARNING_RATES}{number}/{group}", rate)
 
 
 def _after_step_of(observer: TorchObserver) -> Callable[..., None]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
-from smdebug.files.names import LEARNING_RATES, OBSERVATIONS
+from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.save_plan import (
     GROUPS_REMEMBERED,
@@ -37,7 +37,6 @@ _IN_BLOCKS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 
 PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
 INPUTS, OUTPUTS = "inputs", "outputs"
-FIRST_LEARNING_RATE = f"{LEARNING_RATES}0/0"
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
 

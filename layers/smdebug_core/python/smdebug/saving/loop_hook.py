@@ -11,10 +11,10 @@ from smdebug.config.collection_manager import NAMED_LIKE_PARAMETERS, CollectionM
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
-from smdebug.files.names import file_name_of, worker_in
+from smdebug.files.names import FIRST_LEARNING_RATE, file_name_of, worker_in
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.loss_terms import criterion_name
-from smdebug.saving.default_plan import FIRST_LEARNING_RATE, GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
+from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.saving.hook import FrameworkHook
 from smdebug.saving.loss_facts import LABELS, PREDICTIONS, LossTerms
 from smdebug.saving.options import HookOptions, takes

@@ -11,10 +11,10 @@ import keras
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
+from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.array_updates import ArrayUpdates
-from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.observing import StepObservations
 from smdebug.tensorflow import facts
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import xgboost
 
+from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.numbers.batches import distinct_rows, label_facts
-from smdebug.saving.default_plan import FIRST_LEARNING_RATE
 from smdebug.saving.observing import StepObservations
 from smdebug.xgboost.agreement import agreement, explained_by
 
