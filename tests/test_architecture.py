@@ -62,7 +62,7 @@ ARROWS = {
     },
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "logger"),
-        *("migrating", "diagnosis", "files.zoom_request", "run_checks", "ui"),
+        *("migrating", "diagnosis", "files.zoom_request", "run_checks", "storage.intervals", "ui"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},

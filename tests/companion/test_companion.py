@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 import smdebug
-from smdebug.cli import watch_command
-from smdebug.companion import evaluation
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.trials import create_trial
 
@@ -293,8 +291,3 @@ def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd
     assert "cannot be evaluated beside the training: RuntimeError: hidden" in printed.err
     assert "Traceback" not in printed.err
     assert "has ended early (exit code 1)" in printed.out
-
-
-def test_a_companion_reads_as_often_as_smdebug_watch():
-    assert evaluation.FOLDER_INTERVAL == watch_command.FOLDER_INTERVAL
-    assert evaluation.BUCKET_INTERVAL == watch_command.BUCKET_INTERVAL

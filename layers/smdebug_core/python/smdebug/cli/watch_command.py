@@ -19,14 +19,13 @@ from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
 from smdebug.cli.output import output_options, print_json_line, print_line, print_note
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings
+from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
 
 if TYPE_CHECKING:
     from smdebug.runs.following import Change
     from smdebug.runs.left_out import LeftOut
     from smdebug.runs.live_run import LiveRun
 
-# As in `companion/evaluation.py`, which `--help` cannot import: it would load numpy.
-FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0
 _LOOK_FOR_RUNS_EVERY = 5.0
 _CURVE = 24
 _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
@@ -43,7 +42,7 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
     "--interval",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help=f"Check for new steps this often (default: {FOLDER_INTERVAL:g}, on S3 {BUCKET_INTERVAL:g}).",
+    help=f"Check for new steps this often (default: {IN_FOLDER:g}, on S3 {IN_BUCKET:g}).",
 )
 @click.option("--once", is_flag=True, help="Show the runs as they are now, and exit.")
 @output_options
@@ -77,7 +76,7 @@ def command(
     wanted = _known_rules(rules, rule_file)
     places = WatchedPlaces(paths, wanted or None, rule_file)
     show: _Events | _Screen = _Events() if as_json else _Screen()
-    pause = interval or (BUCKET_INTERVAL if places.are_remote else FOLDER_INTERVAL)
+    pause = interval or (IN_BUCKET if places.are_remote else IN_FOLDER)
     try:
         for _ in _rounds(pause, once):
             places.look_for_runs(every=_LOOK_FOR_RUNS_EVERY)

@@ -21,9 +21,8 @@ from smdebug.runs.live_run import LiveRun
 from smdebug.service.records import STOP_TRAINING, RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, parse_rules
 from smdebug.storage import open_storage
+from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
 from smdebug.trials import Trial
-
-FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0  # as `smdebug watch`
 
 
 class Companion:
@@ -39,7 +38,7 @@ class Companion:
         self._alerts = Alerts(alerts, report)
         self._is_stop_requested = False
         self._reported_error = ""
-        self._interval = BUCKET_INTERVAL if self._storage.concurrency > 1 else FOLDER_INTERVAL
+        self._interval = IN_BUCKET if self._storage.concurrency > 1 else IN_FOLDER
 
     def follow(self, pipe: TrainingPipe) -> None:
         """Evaluate what is new until the training has ended, and then the rest."""

@@ -15,6 +15,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.service.client import Debugger, WatchedRun
 from smdebug.service.records import RequestedRule
+from smdebug.storage.intervals import IN_BUCKET
 from smdebug.ui.cache import Cache
 from smdebug.ui.checks import Checks
 from smdebug.ui.deployed import Deployed, with_verdict
@@ -30,7 +31,7 @@ MOST_REMOTE_CHECKS = 100
 """Runs in buckets that are checked in the background, as reading them costs requests."""
 _SLICE = 0.05  # seconds for which queries of a run may wait
 _IDLE = 5.0
-_FOLDER_EVERY, _BUCKET_EVERY, _TABLE_EVERY = 0.3, 10.0, 2.0
+_FOLDER_EVERY, _BUCKET_EVERY, _TABLE_EVERY = 0.3, IN_BUCKET, 2.0
 _OPEN_AFTER = 1.0
 """Seconds for which a page shows what was kept of an ended run before the run is opened for its values."""
 _GLANCES_AT_A_TIME = 8

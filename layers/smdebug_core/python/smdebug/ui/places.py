@@ -16,11 +16,12 @@ from smdebug.runs.opening import refuse_a_file
 from smdebug.runs.watched_places import runs_in
 from smdebug.storage import Storage, open_storage
 from smdebug.storage.folder import FolderStorage
+from smdebug.storage.intervals import IN_BUCKET
 from smdebug.ui.bucket_runs import BucketRuns
 from smdebug.ui.local_runs import runs_below
 
 MOST_RUNS = 5000
-FOLDER_EVERY, BUCKET_EVERY = 5.0, 10.0
+FOLDER_EVERY, BUCKET_EVERY = 5.0, IN_BUCKET
 """Seconds between two listings."""
 
 
