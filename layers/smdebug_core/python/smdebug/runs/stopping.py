@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.files.names import END_MARKER, STOP_KEY
+from smdebug.files.names import STOP_KEY
+from smdebug.runs.in_progress import attempt_in_progress
 from smdebug.runs.opening import open_run
 
 
@@ -18,13 +18,8 @@ def request_stop(
     Raise `SMDebugRuntimeError` if the run has ended.
     """
     trial = open_run(place)
-    if trial.storage.exists(END_MARKER):
-        raise SMDebugRuntimeError(
-            f"The run at {trial.path} has ended: no training is left to stop."
-        )
-    meta = trial.collection_manager.meta
+    attempt = attempt_in_progress(trial, "stop")
     request: dict[str, Any] = {"reason": reason, "finding_id": None, "stop_at_step": stop_at_step}
-    named = {"run_id": (meta.get("run_id"), str), "training_run": (meta.get("training_run"), int)}
-    request |= {key: value for key, (value, kind) in named.items() if isinstance(value, kind)}
+    request |= {key: value for key, value in attempt._asdict().items() if value is not None}
     trial.storage.write(STOP_KEY, json.dumps(request, ensure_ascii=False).encode())
     return trial.path, request

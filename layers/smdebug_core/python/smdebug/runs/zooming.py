@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
-from smdebug.files.names import END_MARKER, ZOOM_KEY
+from smdebug.exceptions import SMDebugError
+from smdebug.files.names import ZOOM_KEY
 from smdebug.files.zoom_request import ZoomRequest
+from smdebug.runs.in_progress import attempt_in_progress
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
 from smdebug.trials.name_matching import NameMatcher
@@ -37,20 +38,14 @@ def request_zoom(
     trial = open_run(place)
     is_named = NameMatcher().by_regex(list(patterns))
     known = names_of(trial)
-    if trial.storage.exists(END_MARKER):
-        raise SMDebugRuntimeError(
-            f"The run at {trial.path} has ended: no training is left to zoom into. See what it saved with "
-            f"smdebug inspect {trial.path}"
-        )
-    meta = trial.collection_manager.meta
-    run_id, training_run = meta.get("run_id"), meta.get("training_run")
+    attempt = attempt_in_progress(trial, "zoom into")
     request = ZoomRequest(
         tuple(patterns),
         steps,
         reason,
         workers=tuple(workers),
-        run_id=run_id if isinstance(run_id, str) else None,
-        training_run=training_run if isinstance(training_run, int) else None,
+        run_id=attempt.run_id,
+        training_run=attempt.training_run,
     )
     ZoomRequest.parse(request.encode())  # raises ValueError, before anything is written
     trial.storage.write(ZOOM_KEY, request.encode())
