@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from smdebug.cli.main import main
-from smdebug.files.names import event_key
+from smdebug.files.names import END_MARKER, event_key
 from smdebug.mode_keys import ModeKeys
 from tests.rules.made_runs import MadeRun
 from tests.support.mocked_aws import mocked_aws
@@ -70,6 +70,14 @@ def failing_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> Made
 def failing(tmp_path: Path) -> Path:
     failing_run(tmp_path / "failing")
     return tmp_path / "failing"
+
+
+@pytest.fixture
+def in_progress(tmp_path: Path) -> Path:
+    """A run that no training has ended yet."""
+    failing_run(tmp_path / "in progress")
+    (tmp_path / "in progress" / END_MARKER).unlink()
+    return tmp_path / "in progress"
 
 
 def flip_a_bit(failing: Path) -> None:

@@ -8,14 +8,6 @@ import pytest
 
 import smdebug
 from smdebug.exceptions import TrainingStopped
-from tests.cli.conftest import failing_run
-
-
-@pytest.fixture
-def run(tmp_path):
-    failing_run(tmp_path / "run")
-    (tmp_path / "run/training_job_end.ts").unlink()
-    return tmp_path / "run"
 
 
 def request(run):
@@ -54,11 +46,10 @@ def test_the_request_is_for_this_attempt_and_for_that_step(ask, tmp_path):
     assert answer.json == {"run": str(place), **request(place)}
 
 
-def test_a_run_that_has_ended_cannot_be_stopped(ask, run):
-    (run / "training_job_end.ts").touch()
-    answer = ask("stop", run, "--yes")
+def test_a_run_that_has_ended_cannot_be_stopped(ask, failing):
+    answer = ask("stop", failing, "--yes")
     assert (answer.code, "no training is left to stop" in answer.err) == (3, True)
-    assert not (run / "control").exists()
+    assert not (failing / "control").exists()
 
 
 def test_a_folder_without_a_run_is_named_and_stays_as_it_is(ask, tmp_path):
