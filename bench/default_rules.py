@@ -19,8 +19,9 @@ from smdebug import modes
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.files.observations import ObservedTensor
 from smdebug.logger import get_logger
+from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.measuring import measure
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.observer import Observer
 from smdebug.saving.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
@@ -46,7 +47,8 @@ def write_run(place: str, steps: int, tensors: int) -> None:
         2 * 3 + 2
     )  # weight and bias of three kinds, and the outputs of two modules
     rng = np.random.default_rng(0)
-    observations = StepObservations()
+    observer = Observer(FrameworkAdapter(), lambda message, kind: None)
+    observations = observer.observations
     observations.note_lasting(
         modules=[["Net", "Net", False]]
         + [
@@ -75,8 +77,8 @@ def write_run(place: str, steps: int, tensors: int) -> None:
             clock = StepClock.resumed(step, {modes.TRAIN: step}, untouched=-1).in_mode(modes.TRAIN)
             for extra, chance in enumerate(rng.normal(0, 0.05, 10)):
                 loss = 0.3 + 2 * 0.997 ** (10 * step + extra) + chance
-                observations.carry("loss", float(np.float32(loss)), clock)
-            observations.carry("learning_rate/0/0", 1e-3, clock)
+                observer.carry("loss", float(np.float32(loss)), clock)
+            observer.carry("learning_rate/0/0", 1e-3, clock)
             observations.note(
                 training=True,
                 gradients=True,

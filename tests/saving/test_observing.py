@@ -11,8 +11,11 @@ from smdebug.exceptions import DamagedFile, SMDebugValueError, TensorUnavailable
 from smdebug.files.observations import FACTS, LAYOUT, Layout, ObservedTensor, json_array
 from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import COLUMNS, MEASURED, SAMPLE_BYTES, SAMPLE_SIZE
+from smdebug.saving import observer as observer_module
 from smdebug.saving import observing
+from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.measuring import measure
+from smdebug.saving.observer import Observer
 from smdebug.saving.observing import StepObservations
 from smdebug.saving.step_clock import StepClock
 from smdebug.trials import create_trial
@@ -23,6 +26,10 @@ def observe(observations, kind, arrays, *, digest=False):
     for name, array in arrays.items():
         tensor = ObservedTensor(name, array.shape, str(array.dtype))
         observations.observe(kind, tensor, measure(array, digest=digest))
+
+
+def observer_of_arrays():
+    return Observer(FrameworkAdapter(), lambda message, kind: None)
 
 
 def clock_at(step, mode=modes.TRAIN):
@@ -152,15 +159,15 @@ def test_facts_of_a_step_are_listed_with_lasting_ones(run):
 
 def test_scalars_of_unsaved_steps_are_written_with_the_next_saved_one(run):
     write, read = run
-    observations = StepObservations()
+    observer = observer_of_arrays()
     for step in range(5):
-        observations.carry("loss", 10.0 - step, clock_at(step))
-    assert observations.carries_series
-    write(observations)
-    observations.carry("loss", 7.5, clock_at(5, modes.EVAL))
-    observations.carry("loss", 4.0, clock_at(6))
-    observations.carry("loss", 4.5, clock_at(6))
-    write(observations)
+        observer.carry("loss", 10.0 - step, clock_at(step))
+    assert observer.carries_series
+    write(observer.observations)
+    observer.carry("loss", 7.5, clock_at(5, modes.EVAL))
+    observer.carry("loss", 4.0, clock_at(6))
+    observer.carry("loss", 4.5, clock_at(6))
+    write(observer.observations)
 
     reader = read()
     loss = reader.series("loss")
@@ -171,13 +178,15 @@ def test_scalars_of_unsaved_steps_are_written_with_the_next_saved_one(run):
 
 
 def test_series_that_nothing_writes_do_not_grow_without_end(monkeypatch):
-    monkeypatch.setattr(observing, "MAX_CARRIED", 100)
-    observations = StepObservations()
+    for module in (observing, observer_module):
+        monkeypatch.setattr(module, "MAX_CARRIED", 100)
+    observer = observer_of_arrays()
     for step in range(1000):
-        observations.carry("loss", 1.0, clock_at(step))
-    ((_, make, _),) = observations.hand_over(0).tensors()
-    assert 50 <= len(make()) <= 100
-    assert make()[-1, 0] == 999
+        observer.carry("loss", 1.0, clock_at(step))
+    ((_, make, _),) = observer.hand_over(clock_at(999)).tensors()
+    saved_steps = make()[:, 0]
+    assert 50 <= len(saved_steps) <= 101
+    assert saved_steps[-1] == 999
 
 
 def test_tensors_beyond_the_limit_are_left_out_and_counted(monkeypatch, run):

@@ -12,8 +12,9 @@ import smdebug
 from smdebug import modes
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.files.observations import ObservedTensor
+from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.measuring import measure
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.observer import Observer
 from smdebug.saving.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
@@ -52,7 +53,8 @@ class Run:
 
     def __init__(self, place: Any):
         self.place = str(place)
-        self.observations = StepObservations()
+        self.observer = Observer(FrameworkAdapter(), lambda message, kind: None)
+        self.observations = self.observer.observations
         self.random = np.random.default_rng(0)
         every_step = smdebug.SaveConfig(save_interval=1)
         self.hook = smdebug.Hook(self.place, include_regex=["^smdebug/"], save_config=every_step)
@@ -98,9 +100,9 @@ class Run:
             number = self.mode_steps[mode]
             clock = StepClock.resumed(self.step, {mode: number}, untouched=-1).in_mode(mode)
             if self.loss is not None:
-                self.observations.carry("loss", self.loss, clock)
+                self.observer.carry("loss", self.loss, clock)
             if self.rate is not None:
-                self.observations.carry("learning_rate/0/0", self.rate, clock)
+                self.observer.carry("learning_rate/0/0", self.rate, clock)
             self.observations.note_lasting(**copy.deepcopy(self.lasting))
             self.observations.note(**copy.deepcopy(self.facts))
             for kind, arrays in self.kinds.items():

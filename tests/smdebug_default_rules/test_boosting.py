@@ -42,7 +42,7 @@ def trees(run):
         for losses in zip(training, validation, strict=True):
             clock = StepClock.resumed(run.step, {modes.TRAIN: run.step}, untouched=-1)
             for data, loss in zip("ab", losses, strict=True):
-                run.observations.carry(f"{data}-{metric}", loss, clock.in_mode(modes.TRAIN))
+                run.observer.carry(f"{data}-{metric}", loss, clock.in_mode(modes.TRAIN))
             run.write()
 
     run.rounds = rounds

@@ -89,7 +89,7 @@ class Observer:
             return
         if type(number) is not float:
             number = self._measurer.kept(number)
-        rows = self.observations.carried.get(name)  # its `carry`, without the call
+        rows = self.observations.carried.get(name)
         if rows is None or len(rows) > MAX_CARRIED:
             rows = self.observations.room_for(name)
         rows.append((clock, passed, number))

@@ -45,7 +45,10 @@ MAX_CARRIED = 1_000_000
 """Values of one series beyond this many since the last saved step are left out, the oldest first."""
 
 Carried = tuple[StepClock, int, Any]
-"""A scalar, of the step that came so many steps of the mode after the clock's."""
+"""A scalar, of the step that came so many steps of the mode after the clock's.
+
+It is whatever `float` accepts, and converted in the background.
+"""
 
 
 class Digested(NamedTuple):
@@ -105,7 +108,7 @@ class StepObservations:
         self._facts: dict[str, Any] = {}
         self._lasting: dict[str, Any] = {}
         self.carried: dict[str, list[Carried]] = {}
-        """The scalars since the last step that was written, by their names."""
+        """The scalars of steps, saved or not, since the last step that was written, by their names."""
         self._layout_step: int | None = None
         self.system: Callable[[], dict[str, Any]] | None = None
         """Returns the system metrics of a step, in the background."""
@@ -134,18 +137,8 @@ class StepObservations:
                 found += [name for name, place in self._kinds[kind].places.items() if place in here]
         return found
 
-    def carry(self, name: str, value: Any, clock: StepClock, passed: int = 0) -> None:
-        """Keep a scalar of a step, saved or not, until a step is written: `passed` steps after the clock's.
-
-        A value is whatever `float` accepts; it is converted in the background.
-        """
-        rows = self.carried.get(name)
-        if rows is None or len(rows) > MAX_CARRIED:
-            rows = self.room_for(name)
-        rows.append((clock, passed, value))
-
     def room_for(self, name: str) -> list[Carried]:
-        """Return the list to which `carry` adds values of that name."""
+        """Return the list to which values of that name are added, with room for more."""
         rows = self.carried.setdefault(name, [])
         if len(rows) > MAX_CARRIED:
             del rows[: len(rows) // 2]
