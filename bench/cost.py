@@ -16,7 +16,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -292,91 +292,106 @@ def cut(tokens: list[str], workers: int, chance: random.Random) -> list[list[str
 
 
 BUDGETS = {1: (6, 14), 8: (None, 28), 1024: (120, 2300)}
+"""The most write units that a step may take, and dollars for a million steps, by the number of workers."""
+STEPS = {1: 60, 8: 40, 1024: 4}
+"""The steps that are measured, by the number of workers."""
+COUNTED = {
+    "write units": "write unit",
+    "read units": "read unit",
+    "S3 GETs": "S3 GET",
+    "SQS": "SQS request",
+    "invocations": "invocation",
+    "GB-s": "GB-second",
+}
+"""What the tables show of a bill, by the headings of their columns."""
 
 
 def main() -> int:
     """Print the tables; return 1 if something costs more than promised."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rules", type=int, default=10)
-    arguments = parser.parse_args()
-    print(f"\nA saved step, {arguments.rules} rules, no findings; counted, per step:\n")
-    columns = (
-        "workers",
-        "write units",
-        "read units",
-        "S3 GETs",
-        "SQS",
-        "invocations",
-        "GB-s",
-        "hottest key",
-    )
-    counted = ("write unit", "read unit", "S3 GET", "SQS request", "invocation", "GB-second")
-    print("".join(column.rjust(13) for column in columns))
-    bills = {}
-    for workers, steps in ((1, 60), (8, 40), (1024, 4)):
-        with contextlib.redirect_stdout(io.StringIO()):
-            bill, hottest = measure(workers, steps, arguments.rules)
-        bills[workers] = (bill, steps)
-        row = [
-            str(workers),
-            *(
-                f"{bill[what] / steps:,.2f}"
-                for what in (
-                    "write unit",
-                    "read unit",
-                    "S3 GET",
-                    "SQS request",
-                    "invocation",
-                    "GB-second",
-                )
-            ),
-            f"{hottest} writes",
-        ]
-        print("".join(cell.rjust(13) for cell in row))
-    print("\nDollars per million saved steps:\n")
-    print(
-        "".join(
-            column.rjust(13) for column in ("workers", *KINDS, "all", "promised", "EventBridge")
-        )
-    )
-    failed = []
-    for workers, (bill, steps) in bills.items():
-        dollars = dollars_of(bill, steps)
-        total = sum(dollars.values())
-        units, most = BUDGETS[workers]
-        eventbridge = total + 2 * workers * PRICES["event"] * 1e6
-        cells = [str(workers), *(f"{dollar:,.2f}" for dollar in dollars.values()), f"{total:,.2f}"]
-        print("".join(cell.rjust(13) for cell in [*cells, f"<= {most:,}", f"{eventbridge:,.2f}"]))
-        if total > most:
-            failed.append(f"{workers} workers cost ${total:,.2f}, promised are ${most:,}")
-        if units is not None and bill["write unit"] / steps > units:
-            failed.append(
-                f"{workers} workers take {bill['write unit'] / steps:.2f} write units, promised are {units}"
-            )
-    print("\nThe same at 1 worker, by the number of rules and the length of the run:\n")
-    print("".join(column.rjust(13) for column in ("rules", "at step", *columns[1:-1])))
-    for rules, first in ((1, 10), (20, 10), (1, 100_000), (20, 100_000)):
-        with contextlib.redirect_stdout(io.StringIO()):
-            bill, _ = measure(1, 20, rules, first=first)
-        cells = [str(rules), f"{first:,}", *(f"{bill[what] / 20:,.2f}" for what in counted)]
-        print("".join(cell.rjust(13) for cell in cells))
-        if bill["S3 GET"] / 20 > 2 or bill["S3 LIST"]:
-            failed.append(f"{rules} rules at step {first} take more than 2 GETs, or a LIST")
-    print(
-        f"\nPrices: the list of {PRICED_IN}."
-        f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
-        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; "
-        f"boto3 takes {boto_seconds()[0] * 1000:.1f} ms of it for a table call and "
-        f"{boto_seconds()[1] * 1000:.1f} ms for S3. Without a "
-        "batch window each message comes alone (1 worker) or ten at a time (8),\n"
-        f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
-    )
-    plan_cost.report(arguments.rules, measure)
+    rules = parser.parse_args().rules
+    bills = report_counts(rules)
+    failed = [*report_dollars(bills), *report_rules_and_length()]
+    print(assumptions())
+    plan_cost.report(rules, measure)
     failed += default_set.report(lambda: BilledWorld(settings=settings(default_rules=("default",))))
     failed += idle.report()
     for problem in failed:
         print(f"NOT HELD: {problem}")
     return bool(failed)
+
+
+def report_counts(rules: int) -> dict[int, Bill]:
+    """Print what a step takes, by the number of workers; return the bills of `STEPS`."""
+    print(f"\nA saved step, {rules} rules, no findings; counted, per step:\n")
+    print_row("workers", *COUNTED, "hottest key")
+    bills = {}
+    for workers, steps in STEPS.items():
+        bills[workers], hottest = measured_quietly(workers, steps, rules)
+        print_row(str(workers), *counts(bills[workers], steps), f"{hottest} writes")
+    return bills
+
+
+def report_dollars(bills: Mapping[int, Bill]) -> Iterator[str]:
+    """Print what a million steps cost; yield what is above its budget."""
+    print("\nDollars per million saved steps:\n")
+    print_row("workers", *KINDS, "all", "promised", "EventBridge")
+    for workers, bill in bills.items():
+        steps = STEPS[workers]
+        most_units, most_dollars = BUDGETS[workers]
+        dollars = dollars_of(bill, steps)
+        total = sum(dollars.values())
+        with_eventbridge = total + 2 * workers * PRICES["event"] * 1e6
+        parts = (f"{dollar:,.2f}" for dollar in dollars.values())
+        totals = (f"{total:,.2f}", f"<= {most_dollars:,}", f"{with_eventbridge:,.2f}")
+        print_row(str(workers), *parts, *totals)
+        if total > most_dollars:
+            yield f"{workers} workers cost ${total:,.2f}, promised are ${most_dollars:,}"
+        units = bill["write unit"] / steps
+        if most_units is not None and units > most_units:
+            yield f"{workers} workers take {units:.2f} write units, promised are {most_units}"
+
+
+def report_rules_and_length() -> Iterator[str]:
+    """Print what a step takes with few and many rules, early and late; yield what reads too much."""
+    print("\nThe same at 1 worker, by the number of rules and the length of the run:\n")
+    print_row("rules", "at step", *COUNTED)
+    steps = 20
+    for rules, first in ((1, 10), (20, 10), (1, 100_000), (20, 100_000)):
+        bill, _ = measured_quietly(1, steps, rules, first=first)
+        print_row(str(rules), f"{first:,}", *counts(bill, steps))
+        if bill["S3 GET"] / steps > 2 or bill["S3 LIST"]:
+            yield f"{rules} rules at step {first} take more than 2 GETs, or a LIST"
+
+
+def measured_quietly(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bill, int]:
+    """Measure without the lines that the handlers log."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return measure(workers, steps, rules, first=first)
+
+
+def counts(bill: Bill, steps: int) -> list[str]:
+    """What one of the steps took, in the order of `COUNTED`."""
+    return [f"{bill[kind] / steps:,.2f}" for kind in COUNTED.values()]
+
+
+def print_row(*cells: str) -> None:
+    """Print a row of a table."""
+    print("".join(cell.rjust(13) for cell in cells))
+
+
+def assumptions() -> str:
+    """What the tables rest on that is not counted."""
+    table_call, s3_call = (seconds * 1000 for seconds in boto_seconds())
+    return (
+        f"\nPrices: the list of {PRICED_IN}."
+        f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
+        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; "
+        f"boto3 takes {table_call:.1f} ms of it for a table call and {s3_call:.1f} ms for S3. Without a "
+        "batch window each message comes alone (1 worker) or ten at a time (8),\n"
+        f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
+    )
 
 
 if __name__ == "__main__":
