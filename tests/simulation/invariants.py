@@ -15,10 +15,11 @@ from functions.decisions.detail_types import RUN_STATE_CHANGE as RUN_STATE
 from smdebug.rules.state import read_state
 from smdebug.service.records import GroupRecord, RuleRecord, RuleStatus, RunState
 from tests.simulation import oracle
+from tests.simulation.scenarios import SCENARIOS, Scenario
 from tests.simulation.schedule import Schedule
 from tests.simulation.scheduler import NeverQuiet
 from tests.simulation.simulation import Simulation
-from tests.simulation.trainings import RULES, Scenario, Training, scenarios
+from tests.simulation.trainings import RULES, Training
 
 
 class Broken(AssertionError):
@@ -47,12 +48,9 @@ def simulate(seed: int, scenario: str = "", *, keeps_history: bool = False) -> S
 
 def scenario_of(seed: int, name: str = "") -> Scenario:
     """That of this name, else the seed's own."""
-    known = scenarios()
-    return (
-        next(scenario for scenario in known if scenario.name == name)
-        if name
-        else known[seed % len(known)]
-    )
+    if name:
+        return next(scenario for scenario in SCENARIOS if scenario.name == name)
+    return SCENARIOS[seed % len(SCENARIOS)]
 
 
 def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> None:
@@ -240,7 +238,7 @@ def _straight(scenario: Scenario) -> list[tuple[str, dict[str, Any]]]:
 
 def remember_straight_runs() -> None:
     """Run the scenarios before anything is broken on purpose, which would break these too."""
-    for scenario in scenarios():
+    for scenario in SCENARIOS:
         _straight(scenario)
 
 

@@ -31,12 +31,13 @@ from tests.functions.deployed_settings import settings
 from tests.simulation import limits, ports, state_machine
 from tests.simulation.delivery import Delivery
 from tests.simulation.saving import Trainings
+from tests.simulation.scenarios import Scenario
 from tests.simulation.schedule import Schedule
 from tests.simulation.scheduler import BEGIN, Actor, NeverQuiet, Process
 from tests.simulation.stack import Stack
 from tests.simulation.state_machine import TaskFailed
 from tests.simulation.surroundings import surroundings
-from tests.simulation.trainings import ALERTED, SOURCES, Scenario
+from tests.simulation.trainings import ALERTED, SOURCES
 
 HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
     "Ingest": functions.handlers.ingest.handler,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tests.simulation.limits import LimitedItems
+from tests.simulation.scenarios import Scenario
 from tests.simulation.scheduler import Actor, Scheduler
-from tests.simulation.trainings import Scenario
 
 
 class RunFiles(Protocol):

@@ -13,10 +13,10 @@ from tests.simulation.edits import EDITS, is_noticed
 from tests.simulation.invariants import simulate, story_of
 from tests.simulation.many import CAUGHT_WITHIN, caught_at
 from tests.simulation.mutants import MUTANTS
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.schedule import Schedule
 from tests.simulation.simulation import EXECUTION, HANDLERS, Simulation
 from tests.simulation.state_machine import DEFINITION, TaskFailed, execute
-from tests.simulation.trainings import scenarios
 
 ROOT = Path(__file__).parents[2]
 # Each of these broke a promise once. The tests of `functions` describe the defects.
@@ -111,11 +111,8 @@ def test_a_failing_state_machine_reports_it():
     assert world.left == [{"check": "b/r"}]
 
 
-@pytest.mark.parametrize(
-    "number", range(len(scenarios())), ids=lambda number: scenarios()[number].name
-)
-def test_where_nothing_goes_wrong_each_rule_sees_each_step_once(number):
-    scenario = scenarios()[number]
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_where_nothing_goes_wrong_each_rule_sees_each_step_once(scenario):
     straight = Simulation(scenario, Schedule.orderly()).run()
     for training in scenario.trainings:
         statuses = {
