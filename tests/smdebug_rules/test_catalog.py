@@ -12,6 +12,7 @@ import smdebug.rules.generic
 import smdebug_rules
 from smdebug.diagnosis import CAUSES
 from smdebug.rules import Rule
+from smdebug_default_rules.catalog import CATALOG as DEFAULT_RULES
 from smdebug_rules.catalog import CATALOG
 
 FOLDER = Path(smdebug_rules.__file__).parent
@@ -24,22 +25,37 @@ SHARED = {
 }  # by several rules, or too long for one file
 
 
-@pytest.mark.parametrize("name", CATALOG)
-def test_the_catalog_lists_the_parameters_of_the_class(name):
-    entry = CATALOG[name]
-    rule = entry.load()
+ALL_RULES = {**CATALOG, **DEFAULT_RULES}
+
+
+def defaults_in_catalog(entry):
+    """The default of each parameter by its name. An alias has none: it is another name for a parameter."""
+    of_names = {parameter.name: parameter.default for parameter in entry.parameters}
+    aliases = [alias for parameter in entry.parameters for alias in parameter.aliases]
+    return of_names | dict.fromkeys(aliases)
+
+
+def defaults_in_constructor(rule):
+    parameters = inspect.signature(rule).parameters
+    of_every_rule = ("base_trial", "action_str")
+    return {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if name not in of_every_rule
+    }
+
+
+@pytest.mark.parametrize("name", ALL_RULES)
+def test_the_catalog_names_the_class_of_a_rule(name):
+    rule = ALL_RULES[name].load()
     assert issubclass(rule, Rule)
     assert rule.__name__ == name
-    signature = inspect.signature(rule.__init__).parameters
-    defaults = {}
-    for parameter in entry.parameters:
-        defaults[parameter.name] = parameter.default
-        defaults.update(dict.fromkeys(parameter.aliases))
-    assert defaults == {
-        item.name: item.default
-        for item in list(signature.values())[2:]
-        if item.name not in ("action_str",)
-    }
+
+
+@pytest.mark.parametrize("name", ALL_RULES)
+def test_the_catalog_lists_the_parameters_of_the_constructor_with_their_defaults(name):
+    entry = ALL_RULES[name]
+    assert defaults_in_catalog(entry) == defaults_in_constructor(entry.load())
 
 
 @pytest.mark.parametrize("name", CATALOG)
