@@ -19,6 +19,7 @@ from smdebug.files.wire import delimited, varint
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.step_writer import StepWriter
 from smdebug.storage import Sink, open_storage
+from smdebug.storage.base import S3_SCHEME
 
 __all__ = ["FileWriter"]
 
@@ -178,7 +179,7 @@ class FileWriter:
 
 
 def _path_of(trial_dir: str, key: str) -> str:
-    if trial_dir.startswith("s3://"):
+    if trial_dir.startswith(S3_SCHEME):
         return f"{trial_dir.rstrip('/')}/{key}"
     return str(Path(os.path.expanduser(trial_dir)) / key)  # noqa: PTH111 - `.` at the beginning stays
 

@@ -25,6 +25,7 @@ from smdebug.service.run_status import RunSnapshot, RunSummary
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock
 from smdebug.service.watched_run import WatchedRun, read_run
+from smdebug.storage.base import S3_SCHEME
 
 if TYPE_CHECKING:
     from smdebug.storage import Storage
@@ -120,7 +121,7 @@ class Debugger:
 
         The bucket may be omitted if it is the stack's own.
         """
-        wanted = name.strip().removeprefix("s3://").rstrip("/")
+        wanted = name.strip().removeprefix(S3_SCHEME).rstrip("/")
         own = f"{self.bucket}/{wanted}" if wanted else self.bucket
         for candidate in dict.fromkeys([wanted, own] if self.bucket else [wanted]):
             if candidate and self._index.get(items.run_pk(candidate), items.RUN) is not None:

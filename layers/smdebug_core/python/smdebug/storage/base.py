@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 Buffer = bytes | bytearray | memoryview
+S3_SCHEME = "s3://"
+"""What a path on S3 begins with."""
 
 
 class ByteSpan(NamedTuple):

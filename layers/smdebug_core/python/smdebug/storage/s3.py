@@ -19,7 +19,7 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StorageUnavailable,
 )
-from smdebug.storage.base import Buffer, ByteSpan, Sink
+from smdebug.storage.base import S3_SCHEME, Buffer, ByteSpan, Sink
 from smdebug.storage.keys import checked_key, checked_prefix, checked_span, checked_start, is_key
 from smdebug.storage.landing import Landing
 from smdebug.storage.s3_errors import RangeEmpty, translated
@@ -28,7 +28,6 @@ from smdebug.storage.s3_upload import S3Sink
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
-SCHEME = "s3://"
 PIECE = 4 << 20
 REQUESTS_AT_A_TIME = 32
 
@@ -55,7 +54,7 @@ class S3Storage:
     @classmethod
     def at(cls, path: str, client: BaseClient | None = None) -> S3Storage:
         """Return the storage at `s3://bucket/prefix`; trailing slashes do not matter."""
-        bucket, _, prefix = path.removeprefix(SCHEME).partition("/")
+        bucket, _, prefix = path.removeprefix(S3_SCHEME).partition("/")
         return cls(bucket, prefix, client)
 
     def __repr__(self) -> str:
@@ -72,7 +71,7 @@ class S3Storage:
 
     @property
     def location(self) -> str:
-        return f"{SCHEME}{self._bucket}/{self._prefix}".rstrip("/")
+        return f"{S3_SCHEME}{self._bucket}/{self._prefix}".rstrip("/")
 
     @property
     def concurrency(self) -> int:
@@ -193,7 +192,7 @@ class S3Storage:
         return {"Bucket": self._bucket, "Key": self._prefix + checked_key(key)}
 
     def _place(self, key: str) -> str:
-        return f"{SCHEME}{self._bucket}/{self._prefix}{key}"
+        return f"{S3_SCHEME}{self._bucket}/{self._prefix}{key}"
 
     def _get(self, key: str, span: ByteSpan | None) -> dict[str, Any] | None:
         """Return S3's response; None if the object exists but has no byte in the span."""

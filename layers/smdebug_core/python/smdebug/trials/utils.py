@@ -7,11 +7,10 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugTypeError
 from smdebug.storage import Storage, open_storage
+from smdebug.storage.base import S3_SCHEME
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
 from smdebug.trials.trial import Trial
-
-S3 = "s3://"
 
 
 def create_trial(
@@ -41,8 +40,8 @@ def create_trial(
         return Trial(name or _last_part(place.location), open_storage(place), **kwargs)
     text = _tidy(os.fspath(place))
     name = name or _last_part(text)
-    if text.startswith(S3):
-        bucket, _, prefix = text.removeprefix(S3).partition("/")
+    if text.startswith(S3_SCHEME):
+        bucket, _, prefix = text.removeprefix(S3_SCHEME).partition("/")
         return S3Trial(name, bucket, prefix, **kwargs)
     if "://" in text:
         return Trial(name, open_storage(text), path=text, **kwargs)

@@ -9,13 +9,13 @@ from smdebug.plain_text import escaped
 from smdebug.service.client import Debugger, WatchedRun
 from smdebug.service.records import RequestedRule, RuleStatus
 from smdebug.service.run_status import RuleStatusOf, RunSnapshot
+from smdebug.storage.base import S3_SCHEME
 from smdebug.ui.answer_types import DeployedAnswer, DeployedRunAnswer, StatusAnswer
 from smdebug.ui.glance import Glance
 from smdebug.ui.places import FoundRun
 
 EVERY = 5.0
 """Seconds between two readings of the list of runs while a page shows it."""
-_SCHEME = "s3://"
 
 
 class Deployed:
@@ -49,17 +49,17 @@ class Deployed:
         self._watched = watched
         own = f"{self._debugger.bucket}/"
         return [
-            FoundRun(f"{_SCHEME}{name}", escaped(name.removeprefix(own)), True, True)
+            FoundRun(f"{S3_SCHEME}{name}", escaped(name.removeprefix(own)), True, True)
             for name in self._snapshots
         ]
 
     def snapshot(self, path: str) -> RunSnapshot | None:
         """Return the run as it was read last."""
-        return self._snapshots.get(path.removeprefix(_SCHEME))
+        return self._snapshots.get(path.removeprefix(S3_SCHEME))
 
     def look(self, path: str) -> bool:
         """Read a run; return whether the table has news of it."""
-        name = path.removeprefix(_SCHEME)
+        name = path.removeprefix(S3_SCHEME)
         known = self._snapshots.get(name)
         for run in self._debugger.snapshots([name]):
             self._snapshots[name] = run
@@ -71,7 +71,7 @@ class Deployed:
 
     def run(self, path: str) -> WatchedRun:
         """Return the run, to act on it."""
-        return self._debugger.watched(path.removeprefix(_SCHEME))
+        return self._debugger.watched(path.removeprefix(S3_SCHEME))
 
     def rules(self, path: str) -> Sequence[RequestedRule] | None:
         """Return the rules that can be evaluated here, too; None if there are none."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from smdebug.exceptions import ObjectMissing, SMDebugTypeError, SMDebugValueError
 from smdebug.storage import ByteSpan, Storage, open_storage
-from smdebug.storage.s3 import SCHEME, S3Storage
+from smdebug.storage.base import S3_SCHEME
+from smdebug.storage.s3 import S3Storage
 
 __all__ = ["DeleteRequest", "ListRequest", "ReadObjectRequest", "S3Handler"]
 
@@ -27,8 +28,8 @@ class ReadObjectRequest:
     """A request for an object or a local file, or a part of it."""
 
     def __init__(self, path: str, start: int | None = None, length: int | None = None):
-        self.is_s3 = path.startswith(SCHEME)
-        bucket, _, key = path.removeprefix(SCHEME).partition("/")
+        self.is_s3 = path.startswith(S3_SCHEME)
+        bucket, _, key = path.removeprefix(S3_SCHEME).partition("/")
         self.bucket = bucket if self.is_s3 else None
         self.key = key if self.is_s3 else path
         self.start = start or 0
@@ -93,9 +94,9 @@ class S3Handler:
         if (path is None) == (delete_request is None):
             raise SMDebugValueError("Give either a path or a delete_request")
         if path is not None:
-            if not path.startswith(SCHEME):
-                raise SMDebugValueError(f"{path!r} does not begin with {SCHEME}")
-            bucket, _, prefix = path.removeprefix(SCHEME).partition("/")
+            if not path.startswith(S3_SCHEME):
+                raise SMDebugValueError(f"{path!r} does not begin with {S3_SCHEME}")
+            bucket, _, prefix = path.removeprefix(S3_SCHEME).partition("/")
             delete_request = DeleteRequest(bucket, prefix)
         S3Handler.delete_prefixes([delete_request])  # type: ignore[list-item]
 

@@ -11,6 +11,7 @@ from smdebug.exceptions import ObjectMissing
 from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
 from smdebug.storage import open_storage
+from smdebug.storage.base import S3_SCHEME
 
 __all__ = [
     "DEFAULT_GRACETIME_FOR_RULE_STOP_SEC",
@@ -49,7 +50,7 @@ def check_dir_exists(path: str) -> bool:
 
 def file_exists(file_path: str) -> bool:
     """Return whether there is a file, a folder or an object of that name."""
-    if not file_path.startswith("s3://"):
+    if not file_path.startswith(S3_SCHEME):
         return os.path.exists(file_path)  # noqa: PTH110
     folder, _, name = file_path.rpartition("/")
     return open_storage(folder).exists(name)
