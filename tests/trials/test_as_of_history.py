@@ -101,31 +101,60 @@ def test_what_is_not_a_history_is_refused(broken: dict[str, Any]):
 # Listed
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [0, 1, 2, 3],
-        [5, 999, 1000, 1001, 2500],
-        [0, 3_000_000, 3_000_002, 9_500_000],
-        [7000, 7001, 1_000_000],
-        [42_000_000],
-        [],
-    ],
+RUNS_TO_LIST = (
+    [0, 1, 2, 3],
+    [5, 999, 1000, 1001, 2500],
+    [0, 3_000_000, 3_000_002, 9_500_000],
+    [7000, 7001, 1_000_000],
+    [42_000_000],
+    [],
 )
-def test_a_listing_has_the_steps_of_the_run_up_to_its_last_one(steps: list[int]):
-    storage = a_run(*steps)
-    for last in [*steps, *(step + 1 for step in steps), 10, 50_000_000]:
-        expected = [step for step in steps if step <= last]
-        history = ListedHistory(storage, through_step=last)
-        assert step_numbers(history.before(10**9)) == expected[::-1]
-        assert step_numbers(history.before(last)) == [s for s in expected if s < last][::-1]
-        first = history.first()
-        assert (first.step if first else None) == (expected[0] if expected else None)
-        assert history.first(TRAIN) is None, "a listing does not know modes"
-        for step in [-1, 0, 1, *steps, last]:
-            before_listing = ListedHistory(storage, through_step=last)
-            summary = summary_at(step) if step in expected else None
-            assert history.at(step) == before_listing.at(step) == summary
+"""The steps of runs: within one index folder of a thousand steps, at its edges, and with wide gaps."""
+LISTINGS = [
+    (steps, last)
+    for steps in RUNS_TO_LIST
+    for last in sorted({*steps, *(step + 1 for step in steps), 10, 50_000_000})
+]
+"""Each of these runs, listed through each of its steps, the step after it, and steps far from all."""
+
+
+@pytest.mark.parametrize(("steps", "last"), LISTINGS)
+def test_a_listing_has_the_steps_of_the_run_up_to_its_last_one(steps: list[int], last: int):
+    history = ListedHistory(a_run(*steps), through_step=last)
+    listed = [step for step in steps if step <= last]
+    assert step_numbers(history.before(last + 1)) == newest_first(listed)
+    assert step_numbers(history.before(10**9)) == newest_first(listed)
+
+
+@pytest.mark.parametrize(("steps", "last"), LISTINGS)
+def test_a_listing_has_the_steps_before_its_last_one(steps: list[int], last: int):
+    history = ListedHistory(a_run(*steps), through_step=last)
+    earlier = [step for step in steps if step < last]
+    assert step_numbers(history.before(last)) == newest_first(earlier)
+
+
+@pytest.mark.parametrize(("steps", "last"), LISTINGS)
+def test_a_listing_has_the_first_step_of_the_run(steps: list[int], last: int):
+    history = ListedHistory(a_run(*steps), through_step=last)
+    first_step = next((step for step in steps if step <= last), None)
+    assert history.first() == (None if first_step is None else summary_at(first_step))
+    assert history.first(TRAIN) is None, "a listing does not know modes"
+
+
+@pytest.mark.parametrize("is_listed", [False, True], ids=["at first", "once it was listed"])
+@pytest.mark.parametrize(("steps", "last"), LISTINGS)
+def test_a_listing_has_a_single_step(steps: list[int], last: int, is_listed: bool):
+    history = ListedHistory(a_run(*steps), through_step=last)
+    if is_listed:
+        list(history.before(10**9))
+    for step in steps:
+        assert history.at(step) == (summary_at(step) if step <= last else None)
+    for step in {-1, 0, 1, last} - set(steps):
+        assert history.at(step) is None
+
+
+def newest_first(steps: list[int]) -> list[int]:
+    return steps[::-1]
 
 
 def summary_at(step: int) -> StepSummary:

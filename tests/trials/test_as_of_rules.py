@@ -125,28 +125,41 @@ def test_a_rule_finds_over_views_what_it_finds_over_the_ended_run(
         assert state == save_state(whole).data
 
 
-def test_one_that_is_behind_is_waited_for_and_what_it_skipped_is_not():
-    storage, others = (begin(MemoryStorage(), 1, COLLECTIONS) for _ in range(2))
-    for step in range(4):
-        write_step(storage, step, {"loss": 1.0})
+def test_a_compared_run_that_is_behind_is_waited_for_and_steps_that_it_skips_are_not():
+    run, compared_run = (begin(MemoryStorage(), 1, COLLECTIONS) for _ in range(2))
+    for step in (0, 1, 2, 3):
+        write_step(run, step, {"loss": 1.0})
     for step in (0, 3):
-        write_step(others, step, {"loss": 2.0})
-    view, known = view_of(storage, Recorder()), Recorder()
-    filling = view_of(others, known)
-    rule = made("SimilarAcrossRuns", view, other := view_of(others, known, path="elsewhere"))
+        write_step(compared_run, step, {"loss": 2.0})
 
-    def asked(step: int, *, passed: bool) -> Any:
+    recorder = Recorder()
+    recording = view_of(compared_run, recorder)
+    view = view_of(run, Recorder())
+    compared = view_of(compared_run, recorder, path="elsewhere")
+    rule = made("SimilarAcrossRuns", view, compared)
+
+    def record_of_compared(step: int) -> None:
+        recorder.record(recording, recording.move_to(step, ["worker_0"]))
+
+    def evaluated_at(step: int, *, compared_has_passed: bool) -> Any:
         view.move_to(step, ["worker_0"])
-        other.limit_to(step, passed=passed)
+        compared.limit_to(step, passed=compared_has_passed)
         return evaluated(rule, step)
 
-    known.record(filling, filling.move_to(0, ["worker_0"]))
-    assert len(asked(0, passed=True)[0]) == 1
+    record_of_compared(0)
+    findings, _ = evaluated_at(0, compared_has_passed=True)
+    assert len(findings) == 1, "the losses differ"
+
     with pytest.raises(StepNotYetAvailable):
-        asked(1, passed=False)
-    known.record(filling, filling.move_to(3, ["worker_0"]))
-    other.refresh_data()
-    assert asked(1, passed=True) == ([], False)
+        evaluated_at(1, compared_has_passed=False)
+
+    record_of_compared(3)  # so that steps 1 and 2 were skipped
+    compared.refresh_data()
+    findings, has_looked = evaluated_at(1, compared_has_passed=True)
+    assert findings == []
+    assert not has_looked
     with pytest.raises(StepUnavailable):
-        other.tensor("loss").value(1)
-    assert len(asked(3, passed=True)[0]) == 1
+        compared.tensor("loss").value(1)
+
+    findings, _ = evaluated_at(3, compared_has_passed=True)
+    assert len(findings) == 1, "the losses differ again"

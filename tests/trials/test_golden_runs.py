@@ -94,53 +94,78 @@ def test_every_run_and_every_key_is_looked_at():
 
 @pytest.mark.parametrize("run", NAMES)
 def test_the_run_as_a_whole_is_what_the_old_library_saw(run):
-    t, want = trial(run), expected(run)
-    assert t.path == str(RUNS / run)
-    assert t.name == want["path"]
-    assert t.workers() == want["workers"]
-    assert sorted(mode.name for mode in t.modes()) == want["modes"]
-    assert t.num_workers == want["num_workers"]
-    assert t.last_complete_step == want["last_complete_step"]
-    assert t.last_index_token == want["last_index_token"]
-    assert t.loaded_all_steps is want["loaded_all_steps"]
-    assert t.tensor_names() == want["tensor_names"]
-    assert t.damaged_files == {}
+    reader, want = trial(run), expected(run)
+    assert reader.path == str(RUNS / run)
+    assert reader.name == want["path"]
+    assert reader.workers() == want["workers"]
+    assert sorted(mode.name for mode in reader.modes()) == want["modes"]
+    assert reader.num_workers == want["num_workers"]
+    assert reader.last_complete_step == want["last_complete_step"]
+    assert reader.last_index_token == want["last_index_token"]
+    assert reader.loaded_all_steps is want["loaded_all_steps"]
+    assert reader.tensor_names() == want["tensor_names"]
+    assert reader.damaged_files == {}
     assert {
-        name: sorted(collection.tensor_names) for name, collection in t.collections().items()
+        name: sorted(collection.tensor_names) for name, collection in reader.collections().items()
     } == want["collections"]
 
 
+@pytest.mark.parametrize("mode", list(ModeKeys), ids=lambda mode: mode.name)
 @pytest.mark.parametrize("run", NAMES)
-def test_steps_and_modes_are_what_the_old_library_saw(run):
-    t, want = trial(run), expected(run)
-    for mode in ModeKeys:
-        assert t.steps(mode) == want["steps"][mode.name]
-        assert t.steps(mode, show_incomplete_steps=True) == want["steps_incl_incomplete"][mode.name]
-        for step, state in want["has_passed_step"][mode.name].items():
-            assert t.has_passed_step(int(step), mode).name == state, (mode, step)
-    for step, (mode_name, mode_step) in want["global_step_to_mode"].items():
-        mode = ModeKeys[mode_name]
-        assert t.mode_modestep(int(step)) == (mode, mode_step)
-        assert (t.mode(int(step)), t.mode_step(int(step))) == (mode, mode_step)
-        assert t.global_step(mode, mode_step) == int(step)
+def test_the_steps_of_a_mode_are_what_the_old_library_saw(run, mode):
+    reader, want = trial(run), expected(run)
+    assert reader.steps(mode) == want["steps"][mode.name]
+    with_incomplete = reader.steps(mode, show_incomplete_steps=True)
+    assert with_incomplete == want["steps_incl_incomplete"][mode.name]
+
+
+@pytest.mark.parametrize("mode", list(ModeKeys), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("run", NAMES)
+def test_the_states_of_steps_are_what_the_old_library_saw(run, mode):
+    reader, want = trial(run), expected(run)
+    states = want["has_passed_step"][mode.name]
+    assert {step: reader.has_passed_step(int(step), mode).name for step in states} == states
 
 
 @pytest.mark.parametrize("run", NAMES)
-def test_names_by_mode_step_and_collection_are_what_the_old_library_saw(run):
-    t, want = trial(run), expected(run)
-    for mode in ModeKeys:
-        names = want["tensor_names_by_mode"][mode.name]
-        if "raises" in names:  # a mode without steps
-            assert not want["steps"][mode.name]
-            names = []
-        assert t.tensor_names(mode=mode) == names
-    for step, names in want["tensor_names_by_global_step"].items():
-        assert t.tensor_names(step=int(step)) == names
-        mode, mode_step = t.mode_modestep(int(step))
-        assert t.tensor_names(step=mode_step, mode=mode) == names
+def test_the_mode_and_its_step_of_each_step_are_what_the_old_library_saw(run):
+    reader, want = trial(run), expected(run)
+    assert want["global_step_to_mode"]
+    for text, (mode_name, mode_step) in want["global_step_to_mode"].items():
+        step, mode = int(text), ModeKeys[mode_name]
+        assert reader.mode_modestep(step) == (mode, mode_step)
+        assert reader.mode(step) is mode
+        assert reader.mode_step(step) == mode_step
+        assert reader.global_step(mode, mode_step) == step
+
+
+@pytest.mark.parametrize("mode", list(ModeKeys), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("run", NAMES)
+def test_the_names_in_a_mode_are_what_the_old_library_saw(run, mode):
+    want = expected(run)
+    names = want["tensor_names_by_mode"][mode.name]
+    if "raises" in names:
+        assert not want["steps"][mode.name], DEFECTS_OF_THE_OLD_READER["a mode without steps"]
+        names = []
+    assert trial(run).tensor_names(mode=mode) == names
+
+
+@pytest.mark.parametrize("run", NAMES)
+def test_the_names_at_each_step_are_what_the_old_library_saw(run):
+    reader, want = trial(run), expected(run)
+    for text, names in want["tensor_names_by_global_step"].items():
+        step = int(text)
+        mode, mode_step = reader.mode_modestep(step)
+        assert reader.tensor_names(step=step) == names
+        assert reader.tensor_names(step=mode_step, mode=mode) == names
+
+
+@pytest.mark.parametrize("run", NAMES)
+def test_the_names_in_each_collection_are_what_the_old_library_saw(run):
+    reader, want = trial(run), expected(run)
     for name, names in want["tensor_names_by_collection"].items():
-        assert t.tensor_names(collection=name) == names
-        assert t.tensor_names(collection=t.collection(name)) == names
+        assert reader.tensor_names(collection=name) == names
+        assert reader.tensor_names(collection=reader.collection(name)) == names
 
 
 def tensors() -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules import RequiredTensors
 from smdebug.storage import landing
 from smdebug.storage.s3 import S3Storage
-from smdebug.trials import S3Trial, create_trial
+from smdebug.trials import S3Trial, Trial, create_trial
 from smdebug.trials.event_files import EventFiles
 from tests.support.mocked_aws import mocked_aws
 from tests.trials.writing import StoppedClock, begin, end, open_trial, write_step
@@ -84,16 +84,28 @@ def test_opening_lists_as_often_as_the_bucket_has_pages(bucket, run):
         bucket.client.meta.events.unregister(build, small_pages)
 
 
-def test_all_tensors_of_a_step_cost_one_request_per_worker_and_nothing_the_second_time(bucket, run):
+def read_all_at(trial: Trial, step: int) -> None:
+    """Read every tensor of a step of `run`, and a reduction of each."""
+    for number in range(5):
+        tensor = trial.tensor(f"w{number}")
+        for worker in ("worker_0", "worker_1"):
+            assert tensor.value(step, worker=worker).tolist() == [step + number] * 8
+            assert tensor.reduction_value(step, "mean", worker=worker) == step + number
+
+
+def test_all_tensors_of_a_step_cost_one_request_per_worker(bucket, run):
     trial = open_trial(run)
     bucket.asked.clear()
-    for _ in range(2):
-        for name in [f"w{number}" for number in range(5)]:
-            for worker in ("worker_0", "worker_1"):
-                value = trial.tensor(name).value(7, worker=worker)
-                assert value.tolist() == [7.0 + int(name[1])] * 8
-                trial.tensor(name).reduction_value(7, "mean", worker=worker)
+    read_all_at(trial, step=7)
     assert bucket.asked == {"GetObject": 2}
+
+
+def test_tensors_of_a_step_that_are_read_again_cost_no_request(bucket, run):
+    trial = open_trial(run)
+    read_all_at(trial, step=7)
+    bucket.asked.clear()
+    read_all_at(trial, step=7)
+    assert bucket.asked == {}
 
 
 def test_all_tensors_of_a_large_step_cost_two_requests_per_worker(bucket):
