@@ -151,31 +151,32 @@ def test_nothing_is_there_before_the_first_write(storage):
         storage.read(KEY)
 
 
-def test_keys_are_listed_in_the_order_of_their_bytes(storage):
-    keys = [
-        "a",
-        "a!",
-        "a.json",
-        "a/b",
-        "a/c/d",
-        "a0",
-        "b",
-        "é",
-        "ｚ",
-        "🙂",
-        "B",
-        "a/b.x",
-        "a/b/c.json",
-    ]
-    if storage.location.startswith("/"):
-        keys = [key for key in keys if key not in ("a", "a/b")]  # a folder cannot be a file as well
+@pytest.fixture
+def keys_in_order(storage):
+    """Keys that the storage holds, in the order of their bytes."""
+    keys = ["B", "a!", "a.json", "a/b.x", "a/b/c.json", "a/c/d", "a0", "b", "é", "ｚ", "🙂"]
+    if not storage.location.startswith("/"):  # a folder cannot be a file as well
+        keys += ["a", "a/b"]
     for key in keys:
         storage.write(key, b"")
-    in_order = sorted(keys, key=str.encode)
-    assert list(storage.list("")) == in_order
-    for at, key in enumerate(in_order):
-        assert list(storage.list("", start_after=key)) == in_order[at + 1 :]
-        assert list(storage.list(key)) == [other for other in in_order if other.startswith(key)]
+    return sorted(keys, key=str.encode)
+
+
+def test_keys_are_listed_in_the_order_of_their_bytes(storage, keys_in_order):
+    assert list(storage.list("")) == keys_in_order
+
+
+def test_the_keys_after_a_key_are_listed_without_it(storage, keys_in_order):
+    listed = {key: list(storage.list("", start_after=key)) for key in keys_in_order}
+    assert listed == {
+        key: keys_in_order[number:] for number, key in enumerate(keys_in_order, start=1)
+    }
+
+
+def test_the_keys_that_begin_with_a_text_are_listed(storage, keys_in_order):
+    for prefix in keys_in_order:
+        begin_with_it = [key for key in keys_in_order if key.startswith(prefix)]
+        assert list(storage.list(prefix)) == begin_with_it
 
 
 def test_a_prefix_may_end_in_the_middle_of_a_name(storage):

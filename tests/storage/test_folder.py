@@ -5,7 +5,6 @@ import os
 import pickle
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -91,47 +90,54 @@ def test_an_odd_thing_under_the_temporary_name_is_gone_round(run, tmp_path, kind
     assert list(run.list("index/")) == ["index/a.json"]
 
 
-def test_two_processes_can_write_one_key_at_the_same_time(tmp_path):
-    script = textwrap.dedent(
-        """
-        import sys
-        from smdebug.storage.folder import FolderStorage
-        run, mark = FolderStorage(sys.argv[1]), sys.argv[2].encode()
-        print(flush=True)
-        sys.stdin.readline()
-        for size in range(300):
-            sink = run.create("key")
-            sink.write([mark * (size + 1)])
-            sink.write([mark * 1000])
-            sink.commit()
-        """
-    )
+WRITER = """
+import sys
+from smdebug.storage.folder import FolderStorage
+
+folder, letter = FolderStorage(sys.argv[1]), sys.argv[2].encode()
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(1, 301):
+    sink = folder.create("key")
+    sink.write([letter * number])
+    sink.write([letter * 1000])
+    sink.commit()
+"""
+"""Once it is told to begin, writes 1,001 to 1,300 times its letter under one key."""
+
+
+def begin_writers(folder: Path, letters: str) -> list[subprocess.Popen[bytes]]:
+    """Start a process for each letter, and tell all to begin when all are ready."""
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path / "run"), mark],
+            [sys.executable, "-c", WRITER, str(folder), letter],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
-        for mark in "xy"
+        for letter in letters
     ]
     for writer in writers:
-        writer.stdout.readline()
+        assert writer.stdout.readline() == b"ready\n"
     for writer in writers:
-        writer.stdin.write(b"\n")
+        writer.stdin.write(b"begin\n")
         writer.stdin.flush()
-    run = FolderStorage(tmp_path / "run")
-    seen = set()
+    return writers
+
+
+def test_two_processes_can_write_one_key_at_the_same_time(run, tmp_path):
+    contents_read = set()
+    writers = begin_writers(tmp_path / "run", "xy")
     while any(writer.poll() is None for writer in writers):
         if run.exists("key"):
-            seen.add(run.read("key"))
+            contents_read.add(run.read("key"))
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0
-    seen.add(run.read("key"))
-    for data in seen:
-        assert data == data[:1] * len(data)
-        assert 1000 < len(data) <= 1300
+    contents_read.add(run.read("key"))
+
+    contents_written = {letter * size for letter in (b"x", b"y") for size in range(1001, 1301)}
+    assert contents_read <= contents_written
     assert files_below(tmp_path / "run") == ["key"]
 
 

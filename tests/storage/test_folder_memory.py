@@ -60,28 +60,48 @@ def test_what_is_new_is_listed_however_soon_it_comes(tmp_path):
         assert news(storage, number - 1) == [f"{number:03}"]
 
 
-def test_what_comes_within_one_tick_of_the_clock_is_listed(tmp_path, monkeypatch):
-    now, tick = [100.0], [1]
-    monkeypatch.setattr(folder_memory.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(
-        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, tick[0], tick[0])
-    )
+class CoarseClock:
+    """A file system's clock, which stands still until it ticks, and the clock of this process."""
+
+    def __init__(self):
+        self.ticks = 1
+        self.seconds = 100.0
+
+    def stamp_of(self, path):
+        return folder_memory.Stamp(1, 2, self.ticks, self.ticks)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = CoarseClock()
+    monkeypatch.setattr(folder_memory.time, "monotonic", lambda: clock.seconds)
+    monkeypatch.setattr(folder_module, "stamp_of", clock.stamp_of)
+    return clock
+
+
+def test_what_comes_within_one_tick_of_the_clock_is_listed(tmp_path, clock):
     storage = FolderStorage(tmp_path)
     write_some(storage, [0])
     assert news(storage, 0) == []
+    clock.ticks += 1
     write_some(storage, [1])
-    tick[0] += 1
-    assert news(storage, 0) == ["001"]  # its time tells what is new
-    for number in range(2, 30, 2):
-        tick[0] += 1
-        write_some(storage, [number])
-        assert news(storage, number - 1) == [f"{number:03}"]
-        write_some(storage, [number + 1])  # the folder's time is the same
-        now[0] += 0.01
-        assert news(storage, number - 1) == [f"{number:03}", f"{number + 1:03}"]
-        for _ in range(3):
-            now[0] += 0.1
-            assert news(storage, number + 1) == []
+    assert news(storage, 0) == ["001"]  # another time, and a new file: such times are relied on
+
+    for last in range(1, 28, 3):
+        names = [f"{last + more:03}" for more in (1, 2, 3)]
+        clock.ticks += 1
+        write_some(storage, [last + 1])
+        assert news(storage, last) == names[:1]
+        write_some(storage, [last + 2])  # in the same tick
+        clock.seconds += 0.01
+        assert news(storage, last) == names[:2]
+        write_some(storage, [last + 3])
+        clock.seconds += 0.01
+        assert news(storage, last) == names
+
+        for _ in range(3):  # until the folder's time is final, and the reading is remembered
+            clock.seconds += 0.1
+            assert news(storage, last + 3) == []
 
 
 @pytest.mark.parametrize("time_of_change", [5, 5_000_000_000])
