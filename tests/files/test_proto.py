@@ -19,25 +19,42 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_message_has_tensorflows_field_numbers(name):
-    ours = importlib.import_module(f"smdebug.files.proto.{name}_pb2").DESCRIPTOR
-    theirs = importlib.import_module(f"tensorboard.compat.proto.{name}_pb2").DESCRIPTOR
-    for message_name, message in ours.message_types_by_name.items():
-        if name == "summary" and message_name == "HistogramProto":
-            from tensorboard.compat.proto import histogram_pb2
+OURS = {
+    module: importlib.import_module(f"smdebug.files.proto.{module}_pb2").DESCRIPTOR
+    for module in MODULES
+}
+THEIR_MODULE = {"HistogramProto": "histogram"}
+"""The modules of TensorFlow's messages that are not in the module of the same name."""
 
-            theirs_of_it = histogram_pb2.HistogramProto.DESCRIPTOR
-        else:
-            theirs_of_it = theirs.message_types_by_name[message_name]
-        for field in message.fields:
-            other = theirs_of_it.fields_by_name.get(field.name)
-            assert other is None or other.number == field.number
-    for enum_name, enum in ours.enum_types_by_name.items():
-        numbers = theirs.enum_types_by_name[enum_name].values_by_name
-        assert {value.name: value.number for value in enum.values}.items() <= {
-            key: value.number for key, value in numbers.items()
-        }.items()
+
+def descriptor_of_theirs(module):
+    return importlib.import_module(f"tensorboard.compat.proto.{module}_pb2").DESCRIPTOR
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [(module, message) for module in OURS for message in OURS[module].message_types_by_name],
+)
+def test_every_field_of_a_message_has_tensorflows_number(module, message):
+    theirs = descriptor_of_theirs(THEIR_MODULE.get(message, module))
+    our_fields = dict(OURS[module].message_types_by_name[message].fields_by_name)
+    their_fields = dict(theirs.message_types_by_name[message].fields_by_name)
+    shared = our_fields.keys() & their_fields.keys()
+    assert {name: our_fields[name].number for name in shared} == {
+        name: their_fields[name].number for name in shared
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "enum"),
+    [(module, enum) for module in OURS for enum in OURS[module].enum_types_by_name],
+)
+def test_every_value_of_an_enum_has_tensorflows_number(module, enum):
+    our_values = OURS[module].enum_types_by_name[enum].values_by_name
+    their_values = descriptor_of_theirs(module).enum_types_by_name[enum].values_by_name
+    assert {name: value.number for name, value in our_values.items()} == {
+        name: their_values[name].number for name in our_values
+    }
 
 
 def test_ours_and_tensorboards_live_in_one_process_in_either_order():
