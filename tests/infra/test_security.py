@@ -156,25 +156,34 @@ def test_only_the_workflow_may_put_events(stack: Stack):
     assert denied["Condition"] == {"ArnNotEquals": {"aws:PrincipalArn": machine["RoleArn"]}}
 
 
-def test_services_send_to_queues_for_sources_of_this_account_only(stack: Stack):
-    allowed = [
+def senders(stack: Stack) -> list[dict[str, Any]]:
+    """Every statement that lets somebody send to a queue."""
+    return [
         statement
         for policy in stack.of("AWS::SQS::QueuePolicy").values()
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Effect"] == "Allow"
     ]
-    assert allowed
-    for statement in allowed:
+
+
+def test_only_services_send_to_queues_and_for_named_sources(stack: Stack):
+    assert senders(stack)
+    for statement in senders(stack):
         assert set(statement["Principal"]) == {"Service"}
         assert statement["Action"] == "sqs:SendMessage"
         sources = listed(statement["Condition"]["ArnEquals"]["aws:SourceArn"])
         assert sources
-        assert not [source for source in map(stack.text, sources) if "*" in source]
-        account = statement["Condition"].get("StringEquals")
-        if statement["Principal"]["Service"] == "events.amazonaws.com":
-            assert account is None, "EventBridge sends no aws:SourceAccount"
-        else:  # the ARN of a bucket does not name its account
-            assert account == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert not [source for source in sources if "*" in stack.text(source)]
+
+
+def test_services_whose_sources_do_not_name_their_account_send_for_this_account_only(stack: Stack):
+    """The ARN of a bucket names no account; that of a rule of EventBridge does, which sends no account."""
+    for statement in senders(stack):
+        is_eventbridge = statement["Principal"]["Service"] == "events.amazonaws.com"
+        this_account = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert statement["Condition"].get("StringEquals") == (
+            None if is_eventbridge else this_account
+        )
 
 
 def test_only_rules_of_this_account_may_call_functions(stack: Stack):
@@ -246,26 +255,48 @@ def test_the_bucket_is_closed_to_the_public_and_encrypted(default_stack: Stack):
     assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
 
 
-def test_keys_that_roles_may_write_start_nothing(stack: Stack):
-    keys = written_keys(stack)
-    assert keys == {
-        *("*/state/*.state", "state/*.state", "*/control/stop", "control/stop"),
+def is_matched(key: str, pattern: str | dict[str, str]) -> bool:
+    """Whether a rule of EventBridge with this pattern of keys matches."""
+    match pattern:
+        case {"wildcard": wildcard}:
+            return fnmatchcase(key, wildcard)
+        case {"suffix": suffix}:
+            return key.endswith(suffix)
+        case exact:
+            return key == exact
+
+
+def test_roles_write_requests_reports_and_the_state_of_rules(stack: Stack):
+    assert written_keys(stack) == {
+        *("*/state/*.state", "state/*.state"),
+        *("*/control/stop", "control/stop"),
         *("*/control/zoom", "control/zoom"),
         *("*/report/findings/*.finding", "report/findings/*.finding"),
         *("*/report/report.html", "report/report.html"),
     }
+
+
+def test_keys_that_roles_may_write_start_nothing(stack: Stack):
+    """Not even where the parts that a pattern leaves open are like those of a run's own files."""
+    patterns = [pattern for kind in PATTERNS.values() for pattern in kind]
+    keys = [key.replace("*", "index/000000000/events/collections/a") for key in written_keys(stack)]
     assert not [key for key in keys if key.endswith(SUFFIXES)]
-    for key in keys:
-        sample = key.replace("*", "index/000000000/events/collections/a")
-        for patterns in PATTERNS.values():
-            for pattern in patterns:
-                match pattern:
-                    case {"wildcard": wildcard}:
-                        assert not fnmatchcase(sample, wildcard)
-                    case {"suffix": suffix}:
-                        assert not sample.endswith(suffix)
-                    case exact:
-                        assert sample != exact
+    assert not [(key, pattern) for key in keys for pattern in patterns if is_matched(key, pattern)]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("mnist/events/000000000007/000000000007_worker_0.tfevents", "EventFiles"),
+        ("index/000000000/000000000007_worker_0.json", "IndexFiles"),
+        ("mnist/collections/000000000/worker_0_collections.json", "CollectionFiles"),
+        ("mnist/training_job_end.ts", "OtherFiles"),
+        ("rules.json", "OtherFiles"),
+    ],
+)
+def test_keys_of_a_runs_own_files_start_something(key: str, kind: str):
+    assert any(is_matched(key, pattern) for pattern in PATTERNS[kind])
+    assert key.endswith(SUFFIXES)
 
 
 def test_write_report_writes_only_reports(default_stack: Stack):
@@ -280,28 +311,32 @@ def test_write_report_writes_only_reports(default_stack: Stack):
     assert all(key.endswith("/report/report.html") for key in keys)
 
 
-def test_the_url_of_a_webhook_is_read_by_its_function_alone(full_stack: Stack):
-    """Nothing that describes a resource of the stack shows it: it is neither in the template nor resolved."""
+def actions_of(stack: Stack, role: str) -> set[str]:
+    return {
+        action for statement in stack.statements_of(role) for action in listed(statement["Action"])
+    }
+
+
+def test_the_url_of_a_webhook_is_neither_in_the_template_nor_resolved_into_it(full_stack: Stack):
     assert "{{resolve:" not in json.dumps(full_stack.resources)
     assert not full_stack.of("AWS::Events::ApiDestination")
-    for name, secret in (("PostToSlack", "slack"), ("PostToWebhook", "pager")):
-        readers = {
-            role
-            for role in full_stack.of("AWS::IAM::Role")
-            for statement in full_stack.statements_of(role)
-            if f":secret:{secret}-" in json.dumps(statement["Resource"])
-        }
-        assert len(readers) == 1
-        (role,) = readers
-        assert name in role
-        actions = {
-            action
-            for statement in full_stack.statements_of(role)
-            for action in listed(statement["Action"])
-        }
-        assert {action for action in actions if not action.startswith("logs:")} == {
-            *("secretsmanager:GetSecretValue", "sqs:SendMessage"),
-        }
+
+
+@pytest.mark.parametrize(
+    ("function", "secret"), [("PostToSlack", "slack"), ("PostToWebhook", "pager")]
+)
+def test_the_url_of_a_webhook_is_read_by_its_function_alone(
+    full_stack: Stack, function: str, secret: str
+):
+    readers = [
+        role
+        for role in full_stack.of("AWS::IAM::Role")
+        if f":secret:{secret}-" in json.dumps(full_stack.statements_of(role))
+    ]
+    (role,) = readers
+    assert function in role
+    but_logs = {action for action in actions_of(full_stack, role) if not action.startswith("logs:")}
+    assert but_logs == {"secretsmanager:GetSecretValue", "sqs:SendMessage"}
 
 
 def test_a_parameter_is_read_by_its_exact_name(synthesize):
