@@ -143,15 +143,23 @@ def test_versions_of_a_file_are_compared_from_the_left():
     assert not is_older("B", "0AA")
 
 
-def test_a_page_holds_every_item_of_its_last_step():
-    """Above 96 workers a step has several items, which the limit of a page may cut."""
+@pytest.fixture
+def index_of_large_steps():
+    """Three steps, each of three items: above 96 workers a step has several."""
     index = index_with()
     for step in range(3):
         for shard in range(3):
-            token = frozenset({f"e{shard * 96}", f"i{shard * 96}"})
-            index.note_arrivals(RUN, 0, step, shard, token, uploaded=1.0, indexed=1.0)
-    for limit in range(1, 9):
-        for newest_first in (False, True):
-            steps = index.steps(RUN, 0, limit=limit, newest_first=newest_first)
-            assert steps
-            assert all(len(step.complete_workers) == 3 for step in steps), (limit, newest_first)
+            worker = 96 * shard
+            files = frozenset({f"e{worker}", f"i{worker}"})
+            index.note_arrivals(RUN, 0, step, shard, files, uploaded=1.0, indexed=1.0)
+    return index
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("items_of_a_page", range(1, 9))
+def test_a_page_holds_every_item_of_its_last_step(
+    index_of_large_steps, items_of_a_page, newest_first
+):
+    page = index_of_large_steps.steps(RUN, 0, limit=items_of_a_page, newest_first=newest_first)
+    assert page
+    assert [len(step.complete_workers) for step in page] == [3] * len(page)
