@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -211,43 +212,48 @@ def test_only_the_chief_checks_for_requests():
         hook.close()
 
 
+class Ranks:
+    """Two ranks that agree on their last step: the latest that one of them knows of."""
+
+    def __init__(self):
+        self._last_steps = [None, None]
+        self._both = threading.Barrier(2)
+
+    def agree(self, rank, last_step):
+        self._last_steps[rank] = last_step
+        self._both.wait(20)
+        latest = max((step for step in self._last_steps if step is not None), default=None)
+        self._both.wait(20)
+        return latest
+
+
 @pytest.mark.parametrize("include_workers", ["one", "all"])
 def test_ranks_that_agree_stop_after_the_same_step(include_workers):
-    storage = MemoryStorage()
-    meeting = threading.Barrier(2)
-    answers = [None, None]
-    results = [None, None]
+    storage, ranks = MemoryStorage(), Ranks()
 
-    def rank(number):
-        def agree(last):
-            answers[number] = last
-            meeting.wait(20)
-            known = [step for step in answers if step is not None]
-            meeting.wait(20)
-            return max(known, default=None)
-
-        hook = hook_at(
+    def hook_of(rank):
+        return hook_at(
             storage,
-            worker=number,
+            worker=rank,
             num_workers=2,
             include_workers=include_workers,
-            agree=agree,
+            agree=lambda last_step: ranks.agree(rank, last_step),
             save_config=SaveConfig(save_interval=2),
         )
-        at = {3: lambda: ask(storage, reason="it explodes")} if number == 0 else None
-        results[number] = train(hook, at=at)
 
-    # The second hook of a process must not be told of the first one's end before its own.
-    ranks = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
-    for thread in ranks:
-        thread.start()
-    for thread in ranks:
-        thread.join(60)
-    (ran, stopped), (other_ran, other) = results
-    # Asked within step 3, seen after 4, the next save step.
-    assert ran == other_ran == 5
-    assert stopped.step == other.step == 4
-    assert stopped.reason == "it explodes"
+    def request_stop():
+        ask(storage, reason="it explodes")
+
+    # In threads: the second hook of a process must not be told of the first one's end before its own.
+    with ThreadPoolExecutor(2) as threads:
+        chief = threads.submit(lambda: train(hook_of(0), at={3: request_stop}))
+        other = threads.submit(lambda: train(hook_of(1)))
+        chiefs_steps, chief_stopped = chief.result(60)
+        others_steps, other_stopped = other.result(60)
+
+    assert chief_stopped.step == other_stopped.step == 4  # the next save step after the request
+    assert chiefs_steps == others_steps == 5
+    assert chief_stopped.reason == "it explodes"
 
 
 def test_ranks_that_can_no_longer_agree_continue(capsys):
