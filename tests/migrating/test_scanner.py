@@ -300,9 +300,10 @@ def test_rules_of_the_documents_are_converted(scans):
 
 
 def test_hooks_of_the_documents_are_converted(scans):
-    first, second = converted(scans["002"], "debughookconfig.json")
-    assert '"include_regex": ".*"' in first
-    assert '"include_regex": ".*"' in second
+    first, second = map(json.loads, converted(scans["002"], "debughookconfig.json"))
+    everything = {"include_regex": ".*", "save_interval": "100"}
+    collections = [{"CollectionName": "all", "CollectionParameters": everything}]
+    assert first == second == {"CollectionConfigurations": collections}
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKS))
