@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.base import DefaultRule
 
 TRAINING, VALIDATION = "training", "validation"
 LIKELIHOODS = re.compile(r"^(m?logloss|.*nloglik(@.*)?|gamma-deviance)$")
@@ -61,6 +62,25 @@ class Losses:
         """Return what is kept of each loss of training or validation, by the name of its series."""
         series: dict[str, dict[str, Any]] = self._kept.get("series") or {}
         return {name: known for name, known in series.items() if known["of"] == data}
+
+
+class BoostingRule(DefaultRule):
+    """A rule of the losses of a boosted model."""
+
+    needs = "the run is not an XGBoost training saved from its first round"
+
+    def __init__(self, base_trial: Any, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.kept: dict[str, Any] = {}
+        self.first: int | None = None
+        """The first step of a boosted model that the rule checked."""
+
+    def losses_so_far(self, seen: ObservedStep) -> Losses:
+        """Return the losses of the run up to this step."""
+        self.first = seen.step if self.first is None else self.first
+        losses = Losses(self.kept)
+        losses.add(seen)
+        return losses
 
 
 def _nothing(of: str, metric: str) -> dict[str, Any]:

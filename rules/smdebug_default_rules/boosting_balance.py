@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
-from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.boosting import TRAINING, VALIDATION, Losses, is_boosted
+from smdebug_default_rules.base import Advice
+from smdebug_default_rules.boosting import TRAINING, VALIDATION, BoostingRule, Losses, is_boosted
 
 LIMIT = 0.97
 LEAST_ROWS = 1000
@@ -21,14 +21,13 @@ STILL_FALLING = 0.97
 CLEARLY = 5.0
 
 
-class BoostingBalance(DefaultRule):
+class BoostingBalance(BoostingRule):
     """Fires when 97 % of XGBoost's labels are of one class, unweighted, and the loss is that of guessing.
 
     Also when `scale_pos_weight` makes the rarer class lighter by a factor of five or more.
     """
 
     cause = "imbalance"
-    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "imbalance": (
             "Set scale_pos_weight to the number of negative labels over that of positive ones, or give the "
@@ -39,8 +38,6 @@ class BoostingBalance(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.kept: dict[str, Any] = {}
-        self.first: int | None = None
         self.data: dict[str, Any] = {}
         self.weight = 1.0
 
@@ -55,9 +52,7 @@ class BoostingBalance(DefaultRule):
         if labels.get("classes_seen") != 2:
             self.looked = False
             return
-        self.first = seen.step if self.first is None else self.first
-        losses = Losses(self.kept)
-        losses.add(seen)
+        losses = self.losses_so_far(seen)
         share = float(labels["largest_share"])
         ratio = share / (1 - share)  # negative labels over positive ones
         ratio = ratio if labels["largest_class"] == 0 else 1 / ratio
@@ -65,7 +60,7 @@ class BoostingBalance(DefaultRule):
             yield self.finding(
                 f"scale_pos_weight is {self.weight:.3g}, which makes the rarer class lighter still: for "
                 f"balance it is {ratio:.3g}",
-                since=self.first,
+                since=self.first or 0,
                 tensor="labels",
                 statistic="scale_pos_weight",
                 value=self.weight,

@@ -8,8 +8,14 @@ from typing import Any, ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
-from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.boosting import LIKELIHOODS, TRAINING, VALIDATION, Losses, is_boosted
+from smdebug_default_rules.base import Advice
+from smdebug_default_rules.boosting import (
+    LIKELIHOODS,
+    TRAINING,
+    VALIDATION,
+    BoostingRule,
+    is_boosted,
+)
 
 LEAST_ROUNDS = 20
 PATIENCE = 10
@@ -21,7 +27,7 @@ CHANCE_SCORE = 3.0
 """Predictions within this many standard errors of chance have learnt nothing of the task."""
 
 
-class BoostingGeneralisation(DefaultRule):
+class BoostingGeneralisation(BoostingRule):
     """Fires when a validation loss of XGBoost is well above its best while the training loss falls.
 
     If it never got better than at first, and predictions agree with the labels no more than by chance, the
@@ -29,7 +35,6 @@ class BoostingGeneralisation(DefaultRule):
     """
 
     cause = "overfitting"
-    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "overfitting": (
             "Stop at the best round: early_stopping_rounds, or predict with iteration_range.",
@@ -44,20 +49,16 @@ class BoostingGeneralisation(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.kept: dict[str, Any] = {}
         self.boosted = False
         self.score: float | None = None
         self.stops_early = False
-        self.first: int | None = None
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         self.boosted = self.boosted or is_boosted(seen)
         if not self.boosted:
             self.looked = False
             return
-        self.first = seen.step if self.first is None else self.first
-        losses = Losses(self.kept)
-        losses.add(seen)
+        losses = self.losses_so_far(seen)
         self.stops_early = bool(seen.facts.get("stops_early", self.stops_early))
         predicted = seen.facts.get("predicted") or {}
         if predicted.get("of") == VALIDATION and "score" in predicted:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from smdebug.files.observations import FIRST_LEARNING_RATE
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
-from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.boosting import TRAINING, Losses, is_boosted
+from smdebug_default_rules.base import Advice
+from smdebug_default_rules.boosting import TRAINING, BoostingRule, is_boosted
 from smdebug_default_rules.rates import newest_rates
 
 LEAST_ROUNDS = 20
@@ -22,7 +22,7 @@ LARGEST_RATE = 1.0
 ROUNDS_WITHOUT_SPLIT = 3
 
 
-class BoostingProgress(DefaultRule):
+class BoostingProgress(BoostingRule):
     """Fires when trees of XGBoost have no split, when eta is too small to learn, or the training loss rises.
 
     A loss of the training data falls from round to round unless the rate is too large, or gradients of an
@@ -30,7 +30,6 @@ class BoostingProgress(DefaultRule):
     """
 
     cause = "not learning"
-    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "not learning": (
             "Lower min_child_weight, gamma and reg_alpha, or max_depth may be 0: no split was worth it.",
@@ -46,10 +45,8 @@ class BoostingProgress(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.kept: dict[str, Any] = {}
         self.rate = 0.0
         self.boosted = False
-        self.first: int | None = None
         self.without_split = 0
         self.since_split = 0
 
@@ -58,10 +55,8 @@ class BoostingProgress(DefaultRule):
         if not self.boosted:
             self.looked = False
             return
-        self.first = seen.step if self.first is None else self.first
         self.rate = max([self.rate, *newest_rates(seen).values()])
-        losses = Losses(self.kept)
-        losses.add(seen)
+        losses = self.losses_so_far(seen)
         if is_boosted(seen):
             yield from self._splits(seen)
         for name, known in losses.of(TRAINING).items():
