@@ -6,24 +6,15 @@ from pathlib import Path
 
 import click
 
-from smdebug.cli.completers import complete_folder, complete_place
+from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import read_file
-from smdebug.cli.new_files import configuration_warnings, write_new_files
+from smdebug.cli.new_files import configuration_warnings, new_files_options, write_new_files
 from smdebug.cli.output import output_options, print_json, print_line, print_note
 
 
 @click.command("import-sagemaker")
 @click.argument("job", shell_complete=complete_place)
-@click.option(
-    "-o",
-    "--output",
-    shell_complete=complete_folder,
-    default=".",
-    metavar="FOLDER",
-    show_default=True,
-    help="Write to this folder.",
-)
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@new_files_options("Write to this folder.")
 @output_options
 def command(job: str, output: str, force: bool, as_json: bool) -> None:
     """Convert a SageMaker training job's DebugHookConfig and DebugRuleConfigurations to files.

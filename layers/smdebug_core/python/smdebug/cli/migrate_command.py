@@ -11,8 +11,8 @@ import click
 from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good
-from smdebug.cli.completers import complete_folder, complete_place
-from smdebug.cli.new_files import configuration_warnings, write_new_files
+from smdebug.cli.completers import complete_place
+from smdebug.cli.new_files import configuration_warnings, new_files_options, write_new_files
 from smdebug.cli.output import output_options, print_heading, print_json, print_line
 
 if TYPE_CHECKING:
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("migrate")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete_place)
-@click.option(
-    "-o",
-    "--output",
-    shell_complete=complete_folder,
-    default=".",
-    metavar="FOLDER",
-    show_default=True,
-    help="Write the converted configurations to this folder.",
-)
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@new_files_options("Write the converted configurations to this folder.")
 @output_options
 def command(paths: tuple[str, ...], output: str, force: bool, as_json: bool) -> int:
     """Report what changes in code written for SageMaker Debugger; no code is run.

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+from smdebug.cli.completers import complete_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def new_files_options(output_help: str) -> Callable[[F], F]:
+    """Add `--output`, the folder of the files, and `--force`."""
+
+    def with_options(function: F) -> F:
+        function = click.option("--force", is_flag=True, help="Replace existing files.")(function)
+        return click.option(
+            "-o",
+            "--output",
+            shell_complete=complete_folder,
+            default=".",
+            metavar="FOLDER",
+            show_default=True,
+            help=output_help,
+        )(function)
+
+    return with_options
 
 
 def write_new_files(files: Mapping[Path, str], *, force: bool) -> None:
