@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from starlette.requests import Request
 
+from smdebug.ui.requests import body_of
+from smdebug.ui.routes import answered
 from tests.ui.written_runs import WrittenRun
 
 
@@ -46,8 +49,11 @@ def test_a_foreign_host_name_is_refused(client):
 def test_a_page_of_another_origin_is_refused(client):
     token = {"x-smdebug-token": client.server.token, "x-smdebug": "1"}
     own = f"http://127.0.0.1:{client.server.port}"
-    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
-        assert client.ask("/api/runs", headers={**token, "origin": origin})[0] == 403, origin
+    malformed = ("http://[", "http://]", "http://[zz]/")
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1", *malformed):
+        status, _, content = client.ask("/api/runs", headers={**token, "origin": origin})
+        assert status == 403, origin
+        assert "another origin" in json.loads(content)["error"]
     assert client.ask("/api/runs", headers={**token, "origin": own})[0] == 200
 
 

@@ -121,7 +121,10 @@ class Access:
         """Return whether the origin is this server, under the requested name or another of its own."""
         if origin == "null":
             return False
-        netloc = urlsplit(origin).netloc.lower()
+        try:
+            netloc = urlsplit(origin).netloc.lower()
+        except ValueError:  # such as http://[
+            return False
         return netloc == host or (
             name_in(netloc) in self._hosts and name_in(netloc) not in _LOCAL and bool(netloc)
         )
