@@ -67,6 +67,18 @@ def test_a_change_needs_a_header_that_no_form_can_send(client):
 
 
 @pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/"), ("DELETE", "/api/runs"), ("PUT", "/page/app.js"), ("GET", "/api/run/x/stop")],
+)
+def test_a_method_that_an_address_does_not_know_is_refused_in_words(client, method, path):
+    headers = {"x-smdebug-token": client.server.token, "x-smdebug": "1"}
+    status, answered_with, content = client.ask(path, method=method, headers=headers)
+    assert status == 405
+    assert answered_with["allow"]
+    assert method in json.loads(content)["error"]
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "/page/../../../../secret.txt",

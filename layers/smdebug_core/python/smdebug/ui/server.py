@@ -115,6 +115,13 @@ def application(
     async def unknown(request: Request, error: Exception) -> Response:
         return problem("There is nothing at this address.", 404)
 
+    async def wrong_method(request: Request, error: Exception) -> Response:
+        answer = problem(f"This address does not answer {request.method} requests.", 405)
+        answer.headers.update(
+            getattr(error, "headers", None) or {}
+        )  # Allow: the methods it answers
+        return answer
+
     routes: list[Route | Mount] = [
         Route("/", index),
         Route("/api/openapi.json", openapi),
@@ -129,7 +136,7 @@ def application(
         ),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: unknown})
+    app = Starlette(routes=routes, exception_handlers={404: unknown, 405: wrong_method})
     return Access(
         app, token, hosts, cookie=cookie, frame_ancestors=frame_ancestors, any_host=any_host
     )
