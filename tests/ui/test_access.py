@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -76,6 +77,23 @@ def test_a_method_that_an_address_does_not_know_is_refused_in_words(client, meth
     assert status == 405
     assert answered_with["allow"]
     assert method in json.loads(content)["error"]
+
+
+def test_a_request_whose_client_leaves_early_is_answered_like_a_wrong_one():
+    messages = iter(
+        [
+            {"type": "http.request", "body": b'{"reason', "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+
+    async def receive():
+        return next(messages)
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    answer = asyncio.run(answered(body_of)(request))
+    assert answer.status_code == 400
+    assert "connection ended" in json.loads(answer.body)["error"]
 
 
 @pytest.mark.parametrize(

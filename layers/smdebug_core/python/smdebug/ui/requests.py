@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.plain_text import escaped
@@ -77,10 +77,13 @@ async def body_of(request: Request) -> dict[str, Any]:
     import json
 
     data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > _LONGEST_BODY:
-            raise SMDebugValueError(f"The request has more than {_LONGEST_BODY:,} bytes")
+    try:
+        async for piece in request.stream():
+            data += piece
+            if len(data) > _LONGEST_BODY:
+                raise SMDebugValueError(f"The request has more than {_LONGEST_BODY:,} bytes")
+    except ClientDisconnect as error:
+        raise SMDebugValueError("The connection ended before the whole request was sent") from error
     try:
         content = json.loads(bytes(data) or b"{}")
     except (ValueError, RecursionError) as error:
