@@ -117,9 +117,8 @@ def application(
 
     async def wrong_method(request: Request, error: Exception) -> Response:
         answer = problem(f"This address does not answer {request.method} requests.", 405)
-        answer.headers.update(
-            getattr(error, "headers", None) or {}
-        )  # Allow: the methods it answers
+        # `Allow` names the methods that it does answer.
+        answer.headers.update(getattr(error, "headers", None) or {})
         return answer
 
     routes: list[Route | Mount] = [
