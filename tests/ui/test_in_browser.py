@@ -274,6 +274,17 @@ def test_modes_facts_and_the_machine_share_the_steps_of_the_charts(page, tmp_pat
     assert tab.complaints == []
 
 
+@pytest.mark.parametrize(("width", "columns"), [(600, 1), (785, 2), (1280, 3), (1920, 5)])
+def test_small_charts_stand_beside_each_other_where_there_is_room(page, tmp_path, width, columns):
+    metrics = {f"gpu{n}_percent": 50.0 for n in range(8)}
+    WrittenRun(tmp_path / "a", system=lambda step: metrics).write(9, end=True)
+    tab = page("#/run/{a}", READY, width=width)
+    charts = "[...document.querySelectorAll('[aria-label=Machine] .chart')]"
+    until(tab, f"{charts}.length === 8")
+    lefts = f"new Set({charts}.map((chart) => chart.getBoundingClientRect().left))"
+    assert tab.value(f"{lefts}.size") == columns
+
+
 @pytest.mark.parametrize("width", [600, 800, 1400])
 @pytest.mark.parametrize("tensors", [3, 120], ids=["few", "more than fit"])
 def test_a_step_has_the_same_place_on_all_wide_charts(page, tmp_path, width, tensors):
