@@ -50,7 +50,7 @@ export class HeatMap {
     this.pointer = (step) => {
       const [from, to] = time.window;
       this.cross.hidden = step === null || step < from || step > to;
-      this.cross.style.left = `${this.gutter + ((step - from) / (to - from)) * this.width}px`;
+      this.cross.style.left = `${gutter() + ((step - from) / (to - from)) * this.width}px`;
     };
     time.pointed.add(this.pointer);
     this.observer = new ResizeObserver(() => this.draw());
@@ -68,12 +68,8 @@ export class HeatMap {
     return this.rowHeight >= 8 ? 1 : 0;
   }
 
-  get gutter() {
-    return gutter();
-  }
-
   get width() {
-    return Math.max(60, this.scroll.offsetWidth - this.gutter - MARGIN);
+    return Math.max(60, this.scroll.offsetWidth - gutter() - MARGIN);
   }
 
   choose(kind, statistic, extreme) {

@@ -22,7 +22,7 @@ export class Strip {
     this.pointer = (step) => {
       const [from, to] = time.window;
       this.cross.hidden = step === null || step < from || step > to;
-      this.cross.style.left = `${this.gutter + ((step - from) / (to - from)) * this.width}px`;
+      this.cross.style.left = `${gutter() + ((step - from) / (to - from)) * this.width}px`;
     };
     time.listeners.add(this.listener);
     time.pointed.add(this.pointer);
@@ -36,12 +36,8 @@ export class Strip {
     this.canvas.addEventListener("dblclick", () => time.show(time.first, time.last));
   }
 
-  get gutter() {
-    return gutter();
-  }
-
   get width() {
-    return Math.max(60, this.strip.clientWidth - this.gutter - MARGIN);
+    return Math.max(60, this.strip.clientWidth - gutter() - MARGIN);
   }
 
   get rowHeight() {
@@ -64,12 +60,13 @@ export class Strip {
     if (!this.rows.length || !this.element.isConnected) return;
     const size = this.rowHeight;
     const height = Math.ceil(size * this.rows.length);
-    const { gutter, width } = this;
+    const { width } = this;
+    const left = gutter();
     const [from, to] = this.time.window;
-    const context = sized(this.canvas, gutter + width, height + 20);
-    context.clearRect(0, 0, gutter + width, height + 20);
+    const context = sized(this.canvas, left + width, height + 20);
+    context.clearRect(0, 0, left + width, height + 20);
     context.font = "11px system-ui, sans-serif";
-    const place = (step) => gutter + Math.max(0, Math.min(1, (step - from) / (to - from))) * width;
+    const place = (step) => left + Math.max(0, Math.min(1, (step - from) / (to - from))) * width;
     const inks = new Map();
     // Rows that are thinner than a pixel: those in red come last, over the others.
     const order = size >= 2 ? ["all"] : ["others", "bad"];
@@ -85,19 +82,19 @@ export class Strip {
       });
     }
     context.fillStyle = color("quiet");
-    if (size >= 11) this.rows.forEach(({ name }, at) => context.fillText(name, 0, at * size + size / 2 + 3, gutter - 8));
+    if (size >= 11) this.rows.forEach(({ name }, at) => context.fillText(name, 0, at * size + size / 2 + 3, left - 8));
     for (const step of ticksOf(from, to, width / 90)) {
       const text = step.toLocaleString("en-US");
       const half = context.measureText(text).width / 2;
       context.fillRect(place(step), height, 1, 4);
-      context.fillText(text, Math.max(gutter, Math.min(gutter + width - 2 * half, place(step) - half)), height + 15);
+      context.fillText(text, Math.max(left, Math.min(left + width - 2 * half, place(step) - half)), height + 15);
     }
   }
 
   point(event) {
     const box = this.canvas.getBoundingClientRect();
     const [from, to] = this.time.window;
-    const step = from + ((event.clientX - box.left - this.gutter) / this.width) * (to - from);
+    const step = from + ((event.clientX - box.left - gutter()) / this.width) * (to - from);
     const row = this.rows[Math.floor((event.clientY - box.top) / this.rowHeight)];
     const isInside = Boolean(row) && step >= from && step <= to;
     this.time.point(isInside ? step : null, this);
