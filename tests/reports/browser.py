@@ -189,7 +189,7 @@ class Tab:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, *, shift: bool = False) -> None:
         """Press a key of the keyboard: a letter, or one that is named."""
         code = _CODES.get(key) or ord(key.upper())
         text = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
@@ -200,6 +200,7 @@ class Tab:
                 key=key,
                 code=key,
                 windowsVirtualKeyCode=code,
+                modifiers=8 * shift,
                 **(text if kind == "keyDown" else {}),
             )
 

@@ -13,13 +13,27 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
-// What had the focus is made anew: the part in its place gets it.
+const FOCUSABLE = "a[href], button, input, select, summary, [tabindex]";
+const nameOf = (part) => [part.tagName, part.getAttribute("href"), part.getAttribute("aria-label") || part.textContent].join("\n");
+
+// If what had the focus is made anew, the same part gets it, or else what is in its place.
 export function replace(element, ...children) {
-  const parts = () => [...element.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
-  const place = parts().indexOf(document.activeElement);
+  const active = document.activeElement;
+  const refocus = active !== element && element.contains(active) ? refocusing(element, active) : null;
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
-  if (place >= 0) parts()[place]?.focus({ preventScroll: true });
+  refocus?.();
   return element;
+}
+
+function refocusing(element, active) {
+  const parts = () => [...element.querySelectorAll(FOCUSABLE)];
+  const name = nameOf(active);
+  const same = () => parts().filter((part) => nameOf(part) === name);
+  const [place, turn] = [parts().indexOf(active), same().indexOf(active)];
+  return () => {
+    const now = parts();
+    (same()[turn] || now[place] || now.at(-1))?.focus({ preventScroll: true });
+  };
 }
 
 export function color(name) {
