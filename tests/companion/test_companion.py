@@ -291,3 +291,32 @@ def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd
     assert "cannot be evaluated beside the training: RuntimeError: hidden" in printed.err
     assert "Traceback" not in printed.err
     assert "has ended early (exit code 1)" in printed.out
+
+
+HANGS = """
+import time
+from smdebug.rules import Rule
+
+class Hangs(Rule):
+    def invoke_at_step(self, step):
+        while True:
+            time.sleep(60)
+"""
+
+
+def test_a_rule_that_hangs_is_given_up_when_the_training_has_ended(tmp_path):
+    (tmp_path / "own.py").write_text(HANGS)
+    with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
+        hook.record("loss", 1.0)
+    settings = {"place": str(tmp_path / "run"), "rule_file": str(tmp_path / "own.py")}
+    companion = subprocess.Popen(
+        [sys.executable, "-m", "smdebug.companion"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    _, errors = companion.communicate(json.dumps({**settings, "patience": 1.0}) + "\n", timeout=100)
+    assert companion.returncode == 1
+    assert f"makes no progress, at {tmp_path / 'own.py'}, line 8, and is given up" in errors
+    assert f"smdebug evaluate {tmp_path / 'run'} --rule-file {tmp_path / 'own.py'}" in errors

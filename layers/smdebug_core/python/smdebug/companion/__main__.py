@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from smdebug.companion.evaluation import Companion, report
+from smdebug.companion.hanging import PATIENCE
 from smdebug.companion.pipe import TrainingPipe
 from smdebug.logger import get_logger
 
@@ -25,7 +26,9 @@ def main() -> int:
         return 2
     place = settings["place"]
     try:
-        Companion(place, settings.get("alerts", ()), settings.get("rule_file")).follow(pipe)
+        Companion(place, settings.get("alerts", ()), settings.get("rule_file")).follow(
+            pipe, settings.get("patience", PATIENCE)
+        )
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the end of a process, which says why

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 
 from smdebug.companion.alerts import Alerts
+from smdebug.companion.hanging import PATIENCE, HangWatch
 from smdebug.companion.pipe import TrainingPipe
 from smdebug.diagnosis.wording import as_text, headline
 from smdebug.exceptions import SMDebugError
@@ -38,10 +40,15 @@ class Companion:
         self._alerts = Alerts(alerts, report)
         self._is_stop_requested = False
         self._reported_error = ""
+        self._watch: HangWatch | None = None
         self._interval = IN_BUCKET if self._storage.concurrency > 1 else IN_FOLDER
 
-    def follow(self, pipe: TrainingPipe) -> None:
-        """Evaluate what is new until the training has ended, and then the rest."""
+    def follow(self, pipe: TrainingPipe, patience: float = PATIENCE) -> None:
+        """Evaluate what is new until the training has ended, and then the rest.
+
+        If that makes no progress for so many seconds after the end, the process ends.
+        """
+        self._watch = HangWatch(pipe, self._give_up, patience)
         while pipe.is_open_after(0 if self._run.is_behind else self._interval):
             self._advance()
         self._advance()  # a training writes its last files before it closes the pipe
@@ -51,6 +58,8 @@ class Companion:
 
     def _advance(self) -> None:
         changes = self._run.advance()
+        if self._watch is not None:
+            self._watch.note_progress()
         self._report_error()
         for change in changes:
             if change.kind is Kind.OPENED:
@@ -88,6 +97,13 @@ class Companion:
             report(f"smdebug: stop requested: {reason}")
         except SMDebugError as error:
             report(f"smdebug: the stop could not be requested: {error}")
+
+    def _give_up(self, place: str) -> None:
+        report(
+            f"smdebug: {self._run.path}: the evaluation makes no progress, at {place}, and is given up. "
+            f"Again: {self._command()}"
+        )
+        os._exit(1)  # the thread that hangs cannot be ended
 
     def _summarise(self) -> None:
         following = self._run.following
