@@ -235,7 +235,8 @@ def kept_tensors(make: Callable[[], tuple[nn.Module, torch.Tensor]]) -> tuple[fl
 def _storages() -> dict[int, int]:
     """The sizes of the memory of all tensors, except for gradients, by where it is."""
     gc.collect()
-    tensors = [found for found in gc.get_objects() if isinstance(found, torch.Tensor)]
+    # isinstance would ask objects for their class, of which some warn that they are deprecated.
+    tensors = [found for found in gc.get_objects() if issubclass(type(found), torch.Tensor)]
     gradients = {
         tensor.grad.untyped_storage().data_ptr()
         for tensor in tensors
