@@ -17,23 +17,21 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 from pathlib import Path
 from typing import Any
 
-from bench.verdicts import page, publish
-from bench.verdicts.judging import NOTHING_RECORDED, Judged, judge
-from bench.verdicts.recording import ROOT, Recorded, commit, is_recorded, record
-from bench.verdicts.scores import Scores, Verdict
-from bench.verdicts.zoo import SEEDS, Trained, at_random, trainings
-from smdebug.cli.progress import Progress
+from corpus.measuring import page, publish
+from corpus.measuring.judging import NOTHING_RECORDED, Judged, judge
+from corpus.measuring.recording import ROOT, Recorded, commit, is_recorded, record
+from corpus.measuring.scores import Scores, Verdict
+from corpus.measuring.zoo import SEEDS, Trained, at_random, trainings
+from smdebug.cli.answers.progress import Progress
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
-        prog="python -m bench.verdicts",
+        prog="python -m corpus",
         description="Measure the false alarms of the default rules, and the faults that they find.",
     )
     half = made.add_mutually_exclusive_group()
-    half.add_argument(
-        "--tuning", dest="half", action="store_const", const="tuning", help="only this half"
-    )
+    half.add_argument("--tuning", dest="half", action="store_const", const="tuning", help="only this half")
     half.add_argument(
         "--held-out", dest="half", action="store_const", const="held out", help="only this half"
     )
@@ -47,23 +45,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--kind", choices=list(SEEDS), help="only healthy programs, faulty trainings or their twins"
     )
-    made.add_argument(
-        "--seeds", type=int, metavar="N", help="trainings of each (5 if healthy, 3 of faults)"
-    )
+    made.add_argument("--seeds", type=int, metavar="N", help="trainings of each (5 if healthy, 3 of faults)")
     made.add_argument(
         "--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes (one per core)"
     )
-    made.add_argument(
-        "--rejudge", action="store_true", help="use recorded runs even if the code has changed"
-    )
+    made.add_argument("--rejudge", action="store_true", help="use recorded runs even if the code has changed")
     made.add_argument(
         "--kept",
         action="store_true",
         help="judge kept recordings alone, whatever code made them: a few minutes for all",
     )
-    made.add_argument(
-        "--rules", metavar="SET", help="judge with this set of rules, such as `all` (default)"
-    )
+    made.add_argument("--rules", metavar="SET", help="judge with this set of rules, such as `all` (default)")
     made.add_argument("--alarms", action="store_true", help="list every alarm")
     made.add_argument(
         "--publish",
@@ -122,9 +114,7 @@ def _asked(options: argparse.Namespace) -> Iterable[Trained]:
     return at_random(options.random)
 
 
-def measure(
-    chosen: Sequence[Trained], options: argparse.Namespace
-) -> tuple[list[Verdict], list[Recorded]]:
+def measure(chosen: Sequence[Trained], options: argparse.Namespace) -> tuple[list[Verdict], list[Recorded]]:
     """Record and judge; return the verdicts, and the trainings that failed to run."""
     keep = Path(options.keep).absolute()
     bar = Progress("judging", sum(options.seeds or SEEDS[each.kind] for each in chosen))

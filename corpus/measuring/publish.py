@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.verdicts import page
-from bench.verdicts.reasons import REASONS
-from bench.verdicts.scores import Scores, Tally
-from bench.verdicts.written import written
+from corpus.measuring import page
+from corpus.measuring.reasons import REASONS
+from corpus.measuring.scores import Scores, Tally
+from corpus.measuring.written import written
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -51,14 +51,9 @@ def write(
     known = json.loads(path.read_text()) if path.exists() else {}
     new = {(tally.name, tally.kind): tally.to_dict() for tally in tallies}
     old = {(tally["name"], tally["kind"]): tally for tally in known.get(name, ())}
-    places = {
-        training: place
-        for place, training in enumerate(written() if trainings is None else trainings)
-    }
+    places = {training: place for place, training in enumerate(written() if trainings is None else trainings)}
     merged = {**old, **new}
-    known[name] = [
-        merged[training] for training in sorted(merged.keys() & places, key=places.__getitem__)
-    ]
+    known[name] = [merged[training] for training in sorted(merged.keys() & places, key=places.__getitem__)]
     lines = [
         f' "{name}": [\n' + ",\n".join(f"  {json.dumps(tally)}" for tally in tallies) + "\n ]"
         for name, tallies in known.items()

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.utils.checkpoint import checkpoint
 
-from bench.verdicts.cases import healthy
-from bench.verdicts.data import (
+from corpus.cases import healthy
+from corpus.programs.data import (
     batches,
     cancer,
     diabetes,
@@ -113,9 +113,7 @@ def dropout_of_one_half(seed: int) -> float:
 def weight_decay_towards_zero(seed: int) -> float:
     torch.manual_seed(seed)
     model = classifier()
-    return train_classifier(
-        model, torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.5), seed
-    )
+    return train_classifier(model, torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.5), seed)
 
 
 @healthy(held_out=False)
@@ -257,9 +255,7 @@ class TransformerModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.places = nn.Parameter(torch.randn(64, width) * 0.02)
-        layer = nn.TransformerEncoderLayer(
-            width, 4, 64, dropout=0.1, batch_first=True, norm_first=True
-        )
+        layer = nn.TransformerEncoderLayer(width, 4, 64, dropout=0.1, batch_first=True, norm_first=True)
         self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(width, vocabulary, bias=False)
         if tied:
@@ -301,9 +297,7 @@ class LowRank(nn.Module):
     def __init__(self, layer: nn.Linear, rank: int = 4):
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        self.lora_a = nn.Parameter(
-            torch.randn(rank, layer.in_features) / math.sqrt(layer.in_features)
-        )
+        self.lora_a = nn.Parameter(torch.randn(rank, layer.in_features) / math.sqrt(layer.in_features))
         self.lora_b = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -314,9 +308,7 @@ class LowRank(nn.Module):
 def low_rank_adaptation(seed: int) -> float:
     torch.manual_seed(seed)
     base = classifier()
-    model = nn.Sequential(
-        LowRank(base[0]), nn.ReLU(), LowRank(base[3]), nn.ReLU(), nn.Linear(64, 10)
-    )
+    model = nn.Sequential(LowRank(base[0]), nn.ReLU(), LowRank(base[3]), nn.ReLU(), nn.Linear(64, 10))
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return train_classifier(model, torch.optim.Adam(trained, 5e-3), seed)
 
@@ -435,9 +427,7 @@ def accumulated_gradients(seed: int) -> float:
     model = classifier()
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     inputs, labels = digits()
-    for number, (some, expected) in enumerate(
-        batches(inputs, labels, size=16, seed=seed, epochs=5)
-    ):
+    for number, (some, expected) in enumerate(batches(inputs, labels, size=16, seed=seed, epochs=5)):
         (F.cross_entropy(model(some), expected) / 4).backward()
         if number % 4 == 3:
             optimizer.step()
@@ -469,9 +459,7 @@ def regression(seed: int) -> float:
 def two_spirals(seed: int) -> float:
     torch.manual_seed(seed)
     points, labels = spirals(seed)
-    model = nn.Sequential(
-        nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
-    )
+    model = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     criterion = nn.BCEWithLogitsLoss()
     loss = torch.zeros(())
@@ -561,9 +549,7 @@ def actor_and_critic(seed: int) -> float:
 def diffusion_in_two_dimensions(seed: int) -> float:
     torch.manual_seed(seed)
     points, _ = spirals(seed)
-    model = nn.Sequential(
-        nn.Linear(3, 64), nn.SiLU(), nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 2)
-    )
+    model = nn.Sequential(nn.Linear(3, 64), nn.SiLU(), nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 2))
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     loss = torch.zeros(())
     for (some,) in batches(points, size=100, seed=seed, epochs=60):
@@ -737,9 +723,7 @@ def curriculum(seed: int) -> float:
     inputs, labels = digits()
     for classes in (2, 5, 10):
         easy = labels < classes
-        for some, expected in batches(
-            inputs[easy], labels[easy], size=64, seed=seed, epochs=40 // classes
-        ):
+        for some, expected in batches(inputs[easy], labels[easy], size=64, seed=seed, epochs=40 // classes):
             optimizer.zero_grad()
             F.cross_entropy(model(some), expected).backward()
             optimizer.step()

@@ -14,13 +14,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.verdicts.zoo import Trained
+from corpus.measuring.zoo import Trained
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "layers" / "smdebug_core" / "python" / "smdebug"
 SAVING = (
-    *("files", "numbers", "storage", "config", "saving", "pytorch", "tensorflow", "xgboost", "jax"),
-    *("run.py", "starting.py", "mode_keys.py"),
+    "files",
+    "numbers",
+    "storage",
+    "config",
+    "saving",
+    "pytorch",
+    "tensorflow",
+    "xgboost",
+    "jax",
+    "launching",
+    "run.py",
+    "mode_keys.py",
 )
 """The rooms and modules that what a run holds depends on."""
 NOTE = "recorded.json"
@@ -66,9 +76,7 @@ def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = 
         known["commit"] = commit()
         (place / NOTE).write_text(json.dumps(known))
     # Below the folder as it is named now: recordings may be kept in another place than they were made in.
-    runs = tuple(
-        (int(seed), str(place / Path(where).name)) for seed, where in known["runs"] if seed < seeds
-    )
+    runs = tuple((int(seed), str(place / Path(where).name)) for seed, where in known["runs"] if seed < seeds)
     return Recorded(trained, runs, str(known["error"]), seeds, str(known.get("commit", "")))
 
 
@@ -100,7 +108,7 @@ def _train(trained: Trained, seeds: int, place: Path) -> str:
     """Train in a child process, all seeds one after another; the end of its output if it failed."""
     path = [str(ROOT / "layers/smdebug_core/python"), str(ROOT / "rules"), str(ROOT)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
-    command = [sys.executable, "-m", "bench.verdicts.child", trained.case.name, trained.kind]
+    command = [sys.executable, "-m", "corpus.measuring.child", trained.case.name, trained.kind]
     try:
         done = subprocess.run(
             [*command, str(seeds), str(place)],

@@ -16,7 +16,7 @@ from sklearn import datasets
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from bench.verdicts.cases import Program
+from corpus.cases import Program
 
 NAME = "random"
 Rows = tuple[Tensor, Tensor]

@@ -17,9 +17,9 @@ from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Sampler
 
-from bench.verdicts.cases import fault, healthy
-from bench.verdicts.scripts_faults_torch import Net
-from bench.verdicts.scripts_healthy_torch import Digits
+from corpus.cases import fault, healthy
+from corpus.programs.scripts_faults_torch import Net
+from corpus.programs.scripts_healthy_torch import Digits
 
 
 def own_share(seed: int, size: int = 32, *, shared: bool = True) -> DataLoader[object]:

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 from torch.nn.utils import parametrizations
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from bench.verdicts.cases import healthy
+from corpus.cases import healthy
 
 
 class Digits(Dataset[tuple[Tensor, int]]):
@@ -187,9 +187,7 @@ def skip_grams_with_negative_samples(seed: int) -> float:
 def training_against_adversarial_inputs(seed: int) -> float:
     """Three forward and backward passes look for a bad input before the one that trains."""
     torch.manual_seed(seed)
-    model = nn.Sequential(
-        nn.Conv2d(1, 12, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12 * 36, 32), nn.ReLU()
-    )
+    model = nn.Sequential(nn.Conv2d(1, 12, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12 * 36, 32), nn.ReLU())
     model.append(nn.Linear(32, 10))
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, nesterov=True)
     total = 0.0
@@ -197,9 +195,7 @@ def training_against_adversarial_inputs(seed: int) -> float:
         for images, labels in loader(Digits("train"), seed):
             change = torch.zeros_like(images, requires_grad=True)
             for _ in range(3):
-                (slope,) = torch.autograd.grad(
-                    F.cross_entropy(model(images + change), labels), change
-                )
+                (slope,) = torch.autograd.grad(F.cross_entropy(model(images + change), labels), change)
                 change = (change + 0.1 * slope.sign()).clamp(-0.2, 0.2).detach().requires_grad_()
             loss = F.cross_entropy(model(images + change.detach()), labels)
             optimizer.zero_grad()
@@ -253,9 +249,7 @@ def proximal_policy_optimisation(seed: int) -> float:
 def bootstrapped_representations(seed: int) -> float:
     """An online network predicts what its own moving average makes of another view."""
     torch.manual_seed(seed)
-    online = nn.Sequential(
-        nn.Flatten(), nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32)
-    )
+    online = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32))
     predictor = nn.Sequential(nn.Linear(32, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 32))
     target = copy.deepcopy(online)
     for parameter in target.parameters():
@@ -268,9 +262,7 @@ def bootstrapped_representations(seed: int) -> float:
             with torch.no_grad():
                 aims = target(second), target(first)
             given = predictor(online(first)), predictor(online(second))
-            loss = 2 - sum(
-                F.cosine_similarity(a, b).mean() for a, b in zip(given, aims, strict=True)
-            )
+            loss = 2 - sum(F.cosine_similarity(a, b).mean() for a, b in zip(given, aims, strict=True))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -479,9 +471,7 @@ class SignDescent(torch.optim.Optimizer):
 @healthy(held_out=True)
 def optimizer_from_a_paper(seed: int) -> float:
     torch.manual_seed(seed)
-    model = nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.InstanceNorm2d(16, affine=True), nn.ReLU()
-    )
+    model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.InstanceNorm2d(16, affine=True), nn.ReLU())
     model.extend([nn.AvgPool2d(2), nn.Flatten(), nn.Linear(256, 10)])
     optimizer = SignDescent(model.parameters(), 5e-4, 0.1)
     for _ in range(7):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 
-from bench.verdicts.cases import PLACE, fault, healthy
+from corpus.cases import PLACE, fault, healthy
 
 Tree = dict[str, Any]
 Change = Callable[[int, Tree, Tree], Tree]
@@ -181,9 +181,7 @@ def jax_bit_of_a_weight_flips(seed: int, faulty: bool) -> None:
     _train(_cross_entropy, parameters, _digits(), change, seed)
 
 
-@fault(
-    "exploding", r".*", source="classic", held_out=False, framework="jax", also=("learning rate",)
-)
+@fault("exploding", r".*", source="classic", held_out=False, framework="jax", also=("learning rate",))
 def jax_rate_far_too_large(seed: int, faulty: bool) -> None:
     parameters = _parameters((64, 48, 48, 10), seed)
     _train(_cross_entropy, parameters, _digits(), _descent(20.0 if faulty else 0.1), seed)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 
-from bench.verdicts.cases import fault, healthy
+from corpus.cases import fault, healthy
 
 Rows = tuple[Any, Any]
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import smdebug
-from bench.verdicts.cases import PLACE
-from bench.verdicts.zoo import Trained, find
+from corpus.cases import PLACE
+from corpus.measuring.zoo import Trained, find
 
 
 def main() -> int:
@@ -57,11 +57,9 @@ def start_ranks(ranks: int) -> int:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
-    command = [sys.executable, "-m", "bench.verdicts.child", *sys.argv[1:]]
+    command = [sys.executable, "-m", "corpus.measuring.child", *sys.argv[1:]]
     processes = [
-        subprocess.Popen(
-            command, env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        )
+        subprocess.Popen(command, env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
         for rank in range(ranks)
     ]
     codes = [process.wait() for process in processes]

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from bench.verdicts.cases import Fault, Program
-from bench.verdicts.judging import Alarm, Judged
+from corpus.cases import Fault, Program
+from corpus.measuring.judging import Alarm, Judged
 
 NONE = "nothing"
 
@@ -30,11 +30,6 @@ class Verdict:
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         return self.judged.alarms
-
-    @property
-    def is_false(self) -> bool:
-        """Whether a healthy training drew an alarm."""
-        return self.kind != "faulty" and bool(self.alarms)
 
     @property
     def is_found(self) -> bool:
@@ -66,9 +61,7 @@ class Verdict:
 
 def is_right(alarm: Alarm, fault: Fault) -> bool:
     """Whether the alarm names the fault's cause, and a place that its pattern matches."""
-    return alarm.cause in fault.causes and any(
-        re.search(fault.place, place) for place in alarm.places
-    )
+    return alarm.cause in fault.causes and any(re.search(fault.place, place) for place in alarm.places)
 
 
 def visible_steps(fault: Fault, steps: Sequence[tuple[int, str, int]]) -> tuple[int, int]:
@@ -168,9 +161,7 @@ def _tally(verdicts: Sequence[Verdict]) -> Tally:
         named = Counter(verdict.named for verdict in verdicts)
     else:
         named = Counter(
-            f"{alarm.rule}: {alarm.cause or 'no cause'}"
-            for verdict in verdicts
-            for alarm in verdict.alarms
+            f"{alarm.rule}: {alarm.cause or 'no cause'}" for verdict in verdicts for alarm in verdict.alarms
         )
     return Tally(
         name=case.name,
@@ -237,9 +228,7 @@ class Scores:
     def share(self, count: str, kind: str) -> Share:
         """The runs of a kind that count, of all of that kind."""
         chosen = self.where(kind=kind).tallies
-        return Share(
-            sum(getattr(tally, count) for tally in chosen), sum(tally.runs for tally in chosen)
-        )
+        return Share(sum(getattr(tally, count) for tally in chosen), sum(tally.runs for tally in chosen))
 
     @property
     def blamed(self) -> Counter[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.verdicts.scores import Scores, Share, Tally, Verdict
+from corpus.measuring.scores import Scores, Share, Tally, Verdict
 
 HALVES = ("tuning", "held out")
 Row = tuple[str, ...]
@@ -22,9 +22,7 @@ def table(header: Row, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _line(row: Row, widths: Sequence[int]) -> str:
-    return (
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-    )
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
 
 
 def summary(scores: Scores) -> Iterator[str]:

@@ -12,9 +12,9 @@ from smdebug.diagnosis.issues import Issue
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.rules.rule_sets import DEFAULT
-from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose
+from smdebug.runs.evaluation.rule_results import RuleResult
 from smdebug.runs.opening import open_run
-from smdebug.runs.rule_results import RuleResult
 from smdebug.trials import Trial
 
 MOST_PLACES = 3

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from bench.verdicts.cases import fault, layer, tensor
-from bench.verdicts.data import batches, cancer, diabetes, digit_images, digits, sentences
-from bench.verdicts.healthy_torch import (
+from corpus.cases import fault, layer, tensor
+from corpus.programs.data import batches, cancer, diabetes, digit_images, digits, sentences
+from corpus.programs.healthy_torch import (
     Convolutional,
     LanguageModel,
     classifier,

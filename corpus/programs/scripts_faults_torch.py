@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.utils.data import DataLoader, TensorDataset
 
-from bench.verdicts.cases import fault, layer, tensor
-from bench.verdicts.scripts_healthy_torch import Digits, loader
+from corpus.cases import fault, layer, tensor
+from corpus.programs.scripts_healthy_torch import Digits, loader
 
 LATE = 70
 """The step at which faults begin that are not there from the start."""
@@ -176,9 +176,7 @@ def loader_begun_anew_at_each_step(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
-@fault(
-    "unscaled input", r"input", source="one raw feature a thousand times the others", held_out=True
-)
+@fault("unscaled input", r"input", source="one raw feature a thousand times the others", held_out=True)
 def wines_as_they_are(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
     features, labels = wine()
@@ -469,9 +467,7 @@ def thirty_rows_for_a_wide_network(seed: int, faulty: bool) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     for _ in range(60 if faulty else 20):
         model.train()
-        for some, expected in loader(
-            TensorDataset(inputs[:count], wanted[:count]), seed, size=count // 3
-        ):
+        for some, expected in loader(TensorDataset(inputs[:count], wanted[:count]), seed, size=count // 3):
             optimizer.zero_grad()
             criterion(model(some), expected).backward()
             optimizer.step()

@@ -76,9 +76,7 @@ def tensor(*names: str) -> str:
     return rf"(^|/|\.|_|\b)({'|'.join(map(re.escape, names))})"
 
 
-def healthy(
-    *, framework: str = "pytorch", held_out: bool, ranks: int = 1
-) -> Callable[[Training], Training]:
+def healthy(*, framework: str = "pytorch", held_out: bool, ranks: int = 1) -> Callable[[Training], Training]:
     """Register a healthy program under the name of its function."""
 
     def register(train: Training) -> Training:

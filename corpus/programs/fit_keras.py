@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 
-from bench.verdicts.cases import fault, healthy
+from corpus.cases import fault, healthy
 
 Rows = tuple[Any, Any]
 
@@ -40,9 +40,7 @@ def _dense(keras: Any, *, width: int = 48, last: str | None = None, classes: int
 
 
 def _compile(keras: Any, model: Any, optimizer: Any, *, from_logits: bool = True) -> None:
-    model.compile(
-        optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits), metrics=["accuracy"]
-    )
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits), metrics=["accuracy"])
 
 
 def _fit(model: Any, train: Rows, validation: Rows | None, *, epochs: int = 6, **more: Any) -> None:
@@ -91,9 +89,7 @@ def keras_regression(seed: int) -> None:
     features = (features - features.mean(0)) / features.std(0)
     target = (target - target.mean()) / target.std()
     layers = keras.layers
-    model = keras.Sequential(
-        [keras.Input((10,)), layers.Dense(16, activation="tanh"), layers.Dense(1)]
-    )
+    model = keras.Sequential([keras.Input((10,)), layers.Dense(16, activation="tanh"), layers.Dense(1)])
     model.compile(keras.optimizers.Adam(5e-3), "mse")
     _fit(model, (features[:350], target[:350]), (features[350:], target[350:]), epochs=20)
 

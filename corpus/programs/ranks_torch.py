@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-from bench.verdicts.cases import fault, healthy, layer, tensor
-from bench.verdicts.data import batches, digit_images, digits
-from bench.verdicts.faults_torch import ONSET
-from bench.verdicts.healthy_torch import Convolutional, classifier, validate
+from corpus.cases import fault, healthy, layer, tensor
+from corpus.programs.data import batches, digit_images, digits
+from corpus.programs.faults_torch import ONSET
+from corpus.programs.healthy_torch import Convolutional, classifier, validate
 
 RANKS = 2
 
@@ -172,11 +172,7 @@ def parameter_left_out_of_the_reduction(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
     model = classifier()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    reduced = [
-        parameter
-        for name, parameter in model.named_parameters()
-        if not faulty or name != "3.weight"
-    ]
+    reduced = [parameter for name, parameter in model.named_parameters() if not faulty or name != "3.weight"]
     for some, expected in sharded(*digits(), seed=seed, epochs=6):
         optimizer.zero_grad()
         F.cross_entropy(model(some), expected).backward()

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.optim.swa_utils import SWALR, AveragedModel
 
-from bench.verdicts.cases import healthy
-from bench.verdicts.data import batches, cancer, diabetes, digit_images, digits, sentences
-from bench.verdicts.healthy_torch import (
+from corpus.cases import healthy
+from corpus.programs.data import batches, cancer, diabetes, digit_images, digits, sentences
+from corpus.programs.healthy_torch import (
     Convolutional,
     TransformerModel,
     classifier,
@@ -436,9 +436,7 @@ def weights_of_losses_that_are_learnt(seed: int) -> float:
     loss = torch.zeros(())
     for some, number, kind in batches(features, scaled, label, size=32, seed=seed, epochs=20):
         hidden = body(some)
-        losses = torch.stack(
-            [F.mse_loss(heads[0](hidden), number), F.cross_entropy(heads[1](hidden), kind)]
-        )
+        losses = torch.stack([F.mse_loss(heads[0](hidden), number), F.cross_entropy(heads[1](hidden), kind)])
         loss = (losses * (-uncertainty).exp() + uncertainty).sum()
         optimizer.zero_grad()
         loss.backward()

@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from bench.verdicts.cases import FAULTS, PROGRAMS, Fault, Program
+from corpus.cases import FAULTS, PROGRAMS, Fault, Program
 
 MODULES = (
-    *("healthy_torch", "unusual_torch", "faults_torch", "ranks_torch"),
-    *("scripts_healthy_torch", "scripts_faults_torch", "scripts_ranks_torch"),
-    *("fit_keras", "trees_xgboost", "steps_jax"),
+    "healthy_torch",
+    "unusual_torch",
+    "faults_torch",
+    "ranks_torch",
+    "scripts_healthy_torch",
+    "scripts_faults_torch",
+    "scripts_ranks_torch",
+    "fit_keras",
+    "trees_xgboost",
+    "steps_jax",
 )
 SEEDS = {"healthy": 5, "faulty": 3, "twin": 3}
 
@@ -37,7 +44,7 @@ class Trained:
 def load() -> None:
     """Import the modules in which programs and faults are registered."""
     for module in MODULES:
-        import_module(f"bench.verdicts.{module}")
+        import_module(f"corpus.programs.{module}")
 
 
 def trainings(half: str | None = None, only: str | None = None) -> Iterator[Trained]:
@@ -55,7 +62,7 @@ def trainings(half: str | None = None, only: str | None = None) -> Iterator[Trai
 
 def at_random(count: int) -> Iterator[Trained]:
     """So many healthy trainings that are drawn at random, the same each time."""
-    from bench.verdicts.random_torch import programs
+    from corpus.programs.random_torch import programs
 
     yield from (Trained(program, "healthy") for program in programs(count))
 

@@ -1,0 +1,1 @@
+"""Recording the programs, judging the runs, and counting what the rules said."""

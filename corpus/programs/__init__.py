@@ -1,0 +1,1 @@
+"""The programs: healthy trainings, and faults with their healthy twins."""
