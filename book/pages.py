@@ -13,10 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("ARCHITECTURE.md", "CHANGELOG.md")  # pages of the book outside docs/
 # Guides come before generated pages and reasons in the results of the search.
 BOOSTS = {
-    **dict.fromkeys(("api.md", "ARCHITECTURE.md", "CHANGELOG.md", "seeds.md"), 0.3),
-    **dict.fromkeys(
-        ("cli.md", "events.md", "file-format.md", "reliability.md", "verdicts.md"), 0.6
-    ),
+    **dict.fromkeys(("api.md", "ARCHITECTURE.md", "CHANGELOG.md"), 0.3),
+    **dict.fromkeys(("cli.md", "events.md", "file-format.md", "reliability.md", "verdicts.md"), 0.6),
     **dict.fromkeys(("quick-start.md", "findings.md", "watching.md", "subscribe.md"), 2.5),
     "install.md": 2.5,
     **dict.fromkeys(("writing-a-rule.md", "trials.md"), 1.6),
@@ -54,7 +52,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Point links into the book; a link to a folder of the checkout becomes text."""
-    if boost := BOOSTS.get(page.file.src_uri):
+    is_decision = page.file.src_uri.startswith("decisions/")
+    if boost := 0.3 if is_decision else BOOSTS.get(page.file.src_uri):
         page.meta["search"] = {"boost": boost}
     # GitHub ignores words after the language of a fence; Python-Markdown then sees no fence.
     markdown = re.sub(r"^```(\w+) .*$", r"```\1", markdown, flags=re.MULTILINE)
