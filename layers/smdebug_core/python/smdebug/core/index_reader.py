@@ -1,8 +1,0 @@
-"""For code written against smdebug: index readers live in `smdebug.trials.index_reader`."""
-
-from smdebug.trials.index_reader import (
-    IndexReader,
-    LocalIndexReader,
-    ReadIndexFilesCache,
-    S3IndexReader,
-)

@@ -1,1 +1,0 @@
-"""For code written against smdebug that writes or reads event files itself."""

@@ -1,1 +1,0 @@
-"""For code written against smdebug: the messages are in `smdebug.files.proto`."""

@@ -1,4 +1,0 @@
-"""For code written against smdebug: the messages are in `smdebug.files.proto`."""
-
-from smdebug.files.proto.summary_pb2 import *
-from smdebug.files.proto.summary_pb2 import DESCRIPTOR

@@ -1,1 +1,0 @@
-"""For code written against smdebug that frames records itself: `smdebug.files.framing` does it now."""

@@ -1,1 +1,0 @@
-"""The profiler's configuration can be read, but has no effect."""
