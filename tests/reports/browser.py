@@ -18,12 +18,16 @@ from typing import Any, NamedTuple
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Without any network: no updates, no name resolution but that of a hub on this machine.
 _QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *(
-        "--disable-dev-shm-usage",
-        "--host-resolver-rules=MAP hub.example.org 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    ),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP hub.example.org 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--hide-scrollbars",
 )
 # The browser reads from file descriptor 3 and writes to 4.
@@ -66,9 +70,7 @@ def browser() -> str:
     """The path of Chromium; `.ci/run` installs it, and `make test` skips these tests without it."""
     named = os.environ.get("SMDEBUG_BROWSER")
     found = named or next(filter(None, map(shutil.which, _NAMES)), None)
-    assert found, (
-        "These tests need Chromium: install Debian's chromium, or name another in SMDEBUG_BROWSER"
-    )
+    assert found, "These tests need Chromium: install Debian's chromium, or name another in SMDEBUG_BROWSER"
     return found
 
 
@@ -77,14 +79,15 @@ def visit(file: Path, *options: str, width: int = 1250, height: int = 1200) -> P
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run(
             [
-                *(
-                    browser(),
-                    *_QUIET,
-                    f"--user-data-dir={profile}",
-                    f"--window-size={width},{height}",
-                ),
-                *("--virtual-time-budget=10000", "--enable-logging=stderr", *options),
-                *("--dump-dom", f"{file.as_uri()}#all"),
+                browser(),
+                *_QUIET,
+                f"--user-data-dir={profile}",
+                f"--window-size={width},{height}",
+                "--virtual-time-budget=10000",
+                "--enable-logging=stderr",
+                *options,
+                "--dump-dom",
+                f"{file.as_uri()}#all",
             ],
             capture_output=True,
             text=True,
@@ -126,8 +129,15 @@ class Tab:
             words = [*_QUIET, f"--user-data-dir={profile}", "--remote-debugging-pipe"]
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-S", "-c", _WITH_PIPES, str(theirs_in), str(theirs_out)),
-                    *(browser(), *words, "about:blank"),
+                    sys.executable,
+                    "-S",
+                    "-c",
+                    _WITH_PIPES,
+                    str(theirs_in),
+                    str(theirs_out),
+                    browser(),
+                    *words,
+                    "about:blank",
                 ],
                 pass_fds=(theirs_in, theirs_out),
                 stderr=subprocess.DEVNULL,
@@ -141,9 +151,7 @@ class Tab:
             self._stack = stack.pop_all()
         return self
 
-    def renew(
-        self, address: str, *, width: int = 1250, height: int = 1200, dark: bool = False
-    ) -> None:
+    def renew(self, address: str, *, width: int = 1250, height: int = 1200, dark: bool = False) -> None:
         """Show another page in the same browser, with neither the cookies nor the storage of the last."""
         self._session = None
         self.ask("Target.disposeBrowserContext", browserContextId=self._context)
@@ -183,9 +191,7 @@ class Tab:
 
     def value(self, script: str) -> Any:
         """Return the value of an expression of JavaScript, as plain data."""
-        answer = self.ask(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
+        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -195,7 +201,7 @@ class Tab:
         text = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
             self.ask(
-                *("Input.dispatchKeyEvent",),
+                "Input.dispatchKeyEvent",
                 type=kind,
                 key=key,
                 code=key,

@@ -1,54 +1,25 @@
-"""The page in a browser: it draws without errors, and its numbers are the trial's."""
+"""The report in a browser, from disk: no errors, no requests; on screens, on paper, in a notebook."""
 
 from __future__ import annotations
 
-import re
-from html.parser import HTMLParser
+import time
 from pathlib import Path
 
 import pytest
 
+from smdebug.notebook.inline_report import inline_report
 from smdebug.reports import write_report
 from smdebug.trials import create_trial
 from tests.cli.conftest import failing_run
-from tests.reports.browser import PROBE, Tab, visit
+from tests.reports.browser import PROBE, Tab
+from tests.ui.browsing import accessible, click, press, until
 
 pytestmark = pytest.mark.browser
 
-
-class Reader(HTMLParser):
-    """The charts, labels and table cells of a page."""
-
-    def __init__(self, html: str):
-        super().__init__()
-        self.figures: list[dict[str, str | None]] = []
-        self.paths: list[int] = []
-        self.labels: list[str] = []
-        self.rows: dict[str, list[str]] = {}
-        self.root: dict[str, str | None] = {}
-        self._row: str | None = None
-        self._in_cell = False
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        if tag == "html":
-            self.root = attributes
-        if tag == "figure":
-            self.figures.append(attributes)
-            self.paths.append(0)
-        if tag in ("path", "image", "circle") and self.figures:
-            self.paths[-1] += 1
-        if attributes.get("role") == "img":
-            self.labels.append(attributes.get("aria-label") or "")
-        if tag == "tr":
-            self._row = attributes.get("data-tensor")
-        self._in_cell = tag == "td"
-
-    def handle_data(self, data):
-        if self._in_cell and self._row:
-            self.rows.setdefault(self._row, []).append(data)
-            self._in_cell = False
+REST = "document.documentElement?.dataset.rest === 'yes'"
+TEXT = "document.querySelector('main').innerText"
+# What was loaded from anywhere; a report loads nothing.
+LOADED = "performance.getEntriesByType('resource').length"
 
 
 @pytest.fixture(scope="module")
@@ -56,142 +27,164 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     failing_run(folder / "failing", workers=2)
     failing_run(folder / "short", workers=2, steps=5)
-    write_report(folder / "failing", folder / "page.html", other=folder / "short", jobs=1)
+    write_report(
+        folder / "failing",
+        folder / "page.html",
+        rules=["VanishingGradient", "ExplodingTensor"],
+        other=folder / "short",
+        jobs=1,
+    )
+    write_report(folder / "failing", folder / "alone.html", rules=["VanishingGradient"], jobs=1)
     return folder
 
 
-def test_every_chart_is_drawn_without_errors(run):
-    page = visit(run / "page.html")
-    assert page.complaints == []
-    reader = Reader(page.html)
-    assert reader.root["data-ready"] == "yes"
-    kinds = {figure["data-kind"] for figure in reader.figures}
-    assert kinds == {"curve", "multiple", "distribution", "workers"}
-    assert all(figure.get("data-drawn") for figure in reader.figures)
-    assert min(reader.paths) > 0
-    assert all(reader.labels)
+@pytest.fixture
+def opened(chromium, run):
+    """Open a report from disk."""
+
+    def opening(name="page.html", **look):
+        chromium.renew((run / name).as_uri(), **{"width": 1250, "height": 1200, "dark": False, **look})
+        until(chromium, REST)
+        return chromium
+
+    return opening
 
 
-def test_a_failing_script_is_reported(run):
+@pytest.mark.parametrize(("dark", "width"), [(False, 1400), (True, 390), (False, 390)])
+def test_it_opens_from_disk_with_everything_drawn_and_nothing_loaded(opened, dark, width):
+    tab = opened(dark=dark, width=width)
+    text = tab.value(TEXT)
+    places = [
+        text.index(words)
+        for words in (
+            "Gradients vanish, since step 40",
+            "Compared with short",
+            "Loss and metrics",
+            "Tensors in findings",
+            "Layers by steps",
+            "About this run",
+            "Differences between workers",
+        )
+    ]
+    assert places == sorted(places)
+    assert tab.value("document.querySelectorAll('.u-wrap canvas').length") >= 4
+    assert tab.value("document.querySelector('.heat canvas').width") > 50
+    assert tab.value("document.documentElement.scrollWidth") <= width
+    assert tab.value(LOADED) == 0
+    assert tab.value("document.getElementById('problem').hidden")
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+def test_a_failing_script_is_reported(opened, run):
     """Otherwise the absence of complaints would mean nothing."""
     text = (run / "page.html").read_text(encoding="utf-8")
-    broken = text.replace('"curves":[', '"cur":[')
+    broken = text.replace('"answers":{', '"ans":{')
     assert broken != text
     (run / "broken.html").write_text(broken, encoding="utf-8")
-    assert visit(run / "broken.html").complaints
+    loaded = "location.protocol === 'file:' && document.readyState === 'complete'"
+    with Tab(run / "broken.html", ready=loaded) as tab:
+        assert "TypeError" in tab.complaints[0]
 
 
-def test_the_numbers_on_the_page_are_the_trials(run):
-    rows = Reader(visit(run / "page.html").html).rows
-    trial = create_trial(str(run / "failing"))
-    assert sorted(rows) == ["fc.weight", "gradient/fc"]
-    for name, (step, _, low, high, mean, std, magnitude, *_) in rows.items():
-        tensor = trial.tensor(name)
-        for shown, reduction, of_magnitude in (
-            *(
-                (low, "min", False),
-                (high, "max", False),
-                (mean, "mean", False),
-                (std, "std", False),
-            ),
-            (magnitude, "mean", True),
-        ):
-            exact = float(tensor.reduction_value(int(step), reduction, abs=of_magnitude))
-            assert float(shown) == pytest.approx(exact, rel=1e-3, abs=1e-30)
+def test_the_policy_of_the_page_stops_any_other_script(run):
+    text = (run / "page.html").read_text(encoding="utf-8")
+    changed = text.replace("</body>", "<script>document.title = 'changed'</script></body>")
+    (run / "changed.html").write_text(changed, encoding="utf-8")
+    with Tab(run / "changed.html", ready=REST) as tab:
+        assert "changed" not in tab.value("document.title")
+        assert "Content Security Policy" in tab.complaints[0]
 
 
-def test_the_curve_of_the_other_run_is_drawn_behind(run):
-    page = visit(run / "page.html").html
-    assert re.search(
-        r'<g [^>]*aria-description="the other run"[^>]*>\s*<path[^>]* d="M[\d.,-]+L', page
-    )
-    other = create_trial(str(run / "short")).tensor("loss")
-    first, last = (other.steps()[at] for at in (0, -1))
-    label = next(label for label in Reader(page).labels if "the other run: " in label)
-    _, _, of_other = label.partition("the other run: ")
-    numbers = re.fullmatch(r"(\S+) at step (\d+), (\S+) at step (\d+)", of_other)
-    assert numbers is not None
-    assert [int(numbers[2]), int(numbers[4])] == [first, last]
-    assert float(numbers[1]) == pytest.approx(other.value(first).item(), rel=1e-3)
-    assert float(numbers[3]) == pytest.approx(other.value(last).item(), rel=1e-3)
-    alone = run / "alone.html"
-    write_report(run / "failing", alone, rules=["VanishingGradient"], jobs=1)
-    assert 'aria-description="the other run"' not in visit(alone).html
+def test_what_only_a_server_can_do_is_absent(opened):
+    tab = opened("alone.html")
+    buttons = tab.value("[...document.querySelectorAll('button')].map((each) => each.textContent)")
+    assert not {"Rules …", "Zoom in …", "Stop …", "Report"} & set(buttons)
+    assert tab.value("document.querySelectorAll('#crumbs a').length") == 0
+    assert "report of 20" in tab.value("document.getElementById('live').textContent")
 
 
-@pytest.mark.parametrize("options", [["--blink-settings=preferredColorScheme=0"], []])
-def test_it_draws_on_a_phone_in_dark_and_light_mode(run, options):
-    page = visit(run / "page.html", *options, width=390, height=800)
-    assert page.complaints == []
-    # Chromium's own window is not narrower than 500.
-    widths = [int(figure["data-drawn"] or 0) for figure in Reader(page.html).figures]
-    assert max(widths) <= 500
+def test_the_curves_of_both_runs_share_the_charts(opened, run):
+    tab = opened()
+    legend = "[...document.querySelectorAll('.keys-of-curves button')].map((each) => each.innerText)"
+    until(tab, f"{legend}.length >= 2")
+    shown = tab.value(legend)
+    for name, text in zip(("failing", "short"), shown, strict=False):
+        loss = create_trial(str(run / name)).tensor("loss")
+        assert text.split()[0] == name
+        assert float(text.split()[1]) == pytest.approx(loss.value(loss.steps()[-1]).item(), rel=1e-3)
+    click(tab, "[...document.querySelectorAll('#crumbs a')].at(-1)")
+    until(tab, "document.querySelector('h1').textContent === 'Compare 2 runs'")
+    click(tab, "document.querySelector('#crumbs a')")
+    until(tab, "document.querySelector('h1').textContent === 'failing'")
+    opened("alone.html")
+    assert tab.value("document.querySelectorAll('.keys-of-curves').length") == 0
+    assert tab.complaints == []
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_on_a_phone_everything_is_readable_and_reachable_without_scrolling_sideways(run, dark):
-    with Tab(run / "page.html", width=390, height=844, dark=dark) as tab:
-        tab.value("document.querySelectorAll('details').forEach(item => item.open = true)")
-        seen = tab.value(PROBE)
-        assert tab.complaints == []
-    assert seen["wide"] == 390
-    assert len(seen["texts"]) > 100
-    assert [text for text in seen["texts"] if text["size"] < 12] == []
-    assert [text for text in seen["texts"] if text["contrast"] < 4.5] == []  # AA of WCAG 2
-    assert len(seen["targets"]) > 10
-    assert [item for item in seen["targets"] if item["height"] < 44 or item["right"] > 390] == []
+def test_a_tensor_is_opened_and_the_steps_are_zoomed(opened):
+    tab = opened("alone.html")
+    click(tab, "document.querySelector('.layers button:not([aria-expanded])')")
+    until(tab, f"{TEXT}.includes('worker at step 90')")
+    tab.value("document.dispatchEvent(new CustomEvent('show-steps', {detail: [20, 60]}))")
+    until(tab, f"{TEXT}.includes('steps 20 to 60')")
+    press(tab, "All steps")
+    until(tab, f"!{TEXT}.includes('steps 20 to 60')")
+    tab.value("document.querySelectorAll('details:not([open])').forEach((each) => (each.open = true))")
+    until(tab, f"{TEXT}.includes('mean magnitude')")
+    address = tab.value("location.href")
+    tab.renew(address, width=1250, height=1200)
+    until(tab, f"{TEXT}.includes('worker at step 90')")  # the address keeps the tensor
+    assert tab.complaints == []
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_on_a_desktop_everything_is_readable(run, dark):
-    with Tab(run / "page.html", dark=dark) as tab:
-        seen = tab.value(PROBE)
-    assert seen["wide"] <= 1250
-    assert [text for text in seen["texts"] if text["size"] < 12 or text["contrast"] < 4.5] == []
-
-
-def test_in_print_it_is_black_on_white_and_nothing_is_cut_off(run):
-    with Tab(run / "page.html", width=740, height=1000, dark=True) as tab:
-        tab.value("dispatchEvent(new Event('beforeprint'))")
+def test_in_print_it_is_dark_on_white_and_nothing_is_cut_off(run):
+    with Tab(run / "page.html", width=740, height=1000, dark=True, ready=REST) as tab:
         tab.media("print")
+        tab.value("dispatchEvent(new Event('beforeprint'))")
         seen = tab.value(PROBE)
-        assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert tab.value("getComputedStyle(document.documentElement).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        assert tab.value("document.querySelectorAll('main details:not([open]):not(.menu)').length") == 0
         cut = tab.value(
             "[...document.querySelectorAll('main *')].filter(item => item.checkVisibility()"
             " && item.getBoundingClientRect().right > innerWidth + 1).map(item => item.outerHTML)"
         )
+        tab.value("dispatchEvent(new Event('afterprint'))")
+        assert tab.value("document.documentElement.dataset.theme") is None
+        assert tab.value("document.querySelectorAll('main details:not([open])').length") > 0
         paper = tab.paper()
-    assert seen["wide"] == 740
     assert cut == []
+    assert len(seen["texts"]) > 100
     assert [text for text in seen["texts"] if text["contrast"] < 4.5 or text["size"] < 10.5] == []
-    assert seen["targets"] == []  # nothing to press
     assert paper.startswith(b"%PDF")
 
 
-def test_every_control_is_reached_with_the_keyboard(run):
-    with Tab(run / "page.html") as tab:
-        focused = "document.activeElement.textContent.slice(0, 40)"
-        tab.press("Tab")
-        assert tab.value(focused) == "Skip to the verdict"
-        pressed = "a[href], summary, select, input"
-        wanted = tab.value(
-            f"[...document.querySelectorAll('{pressed}')].filter(item => item.checkVisibility()).length"
-        )
-        reached = 0
-        while tab.value(f"document.activeElement.matches('{pressed}')"):
-            reached += 1
-            outline = tab.value("getComputedStyle(document.activeElement).outlineStyle")
-            assert outline == "solid", tab.value(focused)  # the focus is visible
-            tab.press("Tab")
-            while tab.value("document.activeElement.matches('.scroll')"):
-                tab.press("Tab")
-        assert reached == wanted
-        tab.value("document.querySelector('summary').focus()")
-        tab.press("Enter")
-        assert tab.value("document.querySelector('details').open") is True
+def test_a_notebook_shows_it_in_a_frame_without_an_origin(run, tmp_path):
+    trial = create_trial(str(run / "failing"))
+    report = inline_report(trial, ["VanishingGradient"])
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{report._repr_html_()}")
+    with Tab(tmp_path / "notebook.html", ready="document.querySelector('iframe') !== null") as tab:
+        frame = frame_in(tab)
+        until(frame, REST)
+        click(frame, "document.querySelector('.layers button:not([aria-expanded])')")
+        until(frame, f"{TEXT}.includes('worker at step')")
+        assert "Gradients vanish, since step 40" in frame.value(TEXT)
+        assert tab.complaints == []
 
 
-def test_the_page_loads_nothing(run):
-    html = (run / "page.html").read_text(encoding="utf-8")
-    assert "default-src 'none'" in html
-    assert not re.search(r"<(?:link|img|iframe|script)[^>]+(?:src|href)=", html)
+def frame_in(tab):
+    """Return the tab, controlling the frame in its page: without an origin, it is a process of its own."""
+    tab._session = None
+    while not (found := [each for each in targets(tab) if each["url"] == "about:srcdoc"]):
+        time.sleep(0.05)
+    attached = tab.ask("Target.attachToTarget", targetId=found[0]["targetId"], flatten=True)
+    tab._session = attached["sessionId"]
+    for domain in ("Runtime", "Log"):
+        tab.ask(f"{domain}.enable")
+    return tab
+
+
+def targets(tab):
+    return tab.ask("Target.getTargets")["targetInfos"]

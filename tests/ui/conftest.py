@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from smdebug.ui.cache import Cache
-from smdebug.ui.serving import UiServer
+from smdebug.ui.watching.cache import Cache
+from smdebug.ui.web.serving import UiServer
 from tests.reports.browser import Tab
 from tests.ui.browsing import LOADED, until
 

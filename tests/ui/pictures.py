@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from smdebug.ui.cache import Cache
-from smdebug.ui.serving import UiServer
+from smdebug.ui.watching.cache import Cache
+from smdebug.ui.web.serving import UiServer
 from tests.reports.browser import Tab
 from tests.ui.written_runs import WrittenRun
 
@@ -41,9 +41,7 @@ def write_runs(folder: Path) -> None:
         noise = 0.06 * float(random.standard_normal())
         if step >= 3100:
             return float("nan")
-        return (
-            5.5 * 0.9985**step + 1.4 + noise + (0 if step < 2900 else 0.004 * (step - 2900) ** 1.3)
-        )
+        return 5.5 * 0.9985**step + 1.4 + noise + (0 if step < 2900 else 0.004 * (step - 2900) ** 1.3)
 
     def rms(step: int) -> np.ndarray:
         depth = np.repeat(np.arange(8), 5)
@@ -65,9 +63,7 @@ def write_runs(folder: Path) -> None:
     for at, rate in enumerate(("lr-1e-3", "lr-6e-4", "lr-3e-4", "lr-1e-4")):
 
         def loss(step: int, at: int = at) -> float:
-            return (
-                5.5 * (0.9988 + 0.0002 * at) ** step + 1.4 + 0.06 * float(random.standard_normal())
-            )
+            return 5.5 * (0.9988 + 0.0002 * at) ** step + 1.4 + 0.06 * float(random.standard_normal())
 
         run = WrittenRun(
             folder / rate,

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from smdebug.ui.board import Board
-from tests.ui.test_board import Clock, listed
+from smdebug.ui.watching.board import Board
+from tests.ui.watching.test_board import Clock, listed
 from tests.ui.written_runs import WrittenRun
 
 

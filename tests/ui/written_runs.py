@@ -33,9 +33,7 @@ class WrittenRun:
     ):
         self.place = str(place)
         self.random = np.random.default_rng(seed)
-        self.names = list(
-            names or (f"blocks.{n // 2}.{('weight', 'bias')[n % 2]}" for n in range(tensors))
-        )
+        self.names = list(names or (f"blocks.{n // 2}.{('weight', 'bias')[n % 2]}" for n in range(tensors)))
         self.loss = loss
         self.rms = rms
         self.written_through = self.first_saved = -1
@@ -48,9 +46,7 @@ class WrittenRun:
         self.system = system
         self.broken = broken
         self.mode = mode
-        self.hook = smdebug.Hook(
-            self.place, include_regex=["^smdebug/"], save_config=config, **options
-        )
+        self.hook = smdebug.Hook(self.place, include_regex=["^smdebug/"], save_config=config, **options)
         self.next_step = 0
 
     def write(self, steps: int, *, end: bool = False) -> WrittenRun:
@@ -95,7 +91,7 @@ class WrittenRun:
             rms = self.rms(step)
         matrix = np.zeros((len(self.names), len(COLUMNS)), np.float32)
         matrix[:, COLUMN["count"]] = 256
-        for name, factor in (("rms", 1), ("std", 1), ("mean_abs", 0.8), ("max", 3), ("min", -3)):
+        for name, factor in (("rms", 1), ("std", 1), ("abs_mean", 0.8), ("max", 3), ("min", -3)):
             matrix[:, COLUMN[name]] = factor * rms
         for quantile in QUANTILES:
             matrix[:, COLUMN[f"p{round(100 * quantile):02d}"]] = (quantile - 0.5) * 4 * rms

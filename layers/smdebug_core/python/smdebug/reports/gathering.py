@@ -1,120 +1,70 @@
-"""The content of a report, as plain data: gathered once, in bounded memory and time."""
+"""The content of a report: a run is read once, in bounded memory, and answers as the page requests it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from smdebug.amounts import as_json_number, counted
 from smdebug.diagnosis import Issue, fold
-from smdebug.mode_keys import ModeKeys
-from smdebug.reports.curves import Curve, Progress, curves_of, scalar_names
-from smdebug.reports.distributions import Distribution, distribution_of
-from smdebug.reports.inputs import ShownInput, inputs_shown
-from smdebug.reports.measured_tensors import measured_sections
-from smdebug.reports.system import system_curves, waiting_share
-from smdebug.reports.tensor_series import (
-    MOST_TENSORS,
-    Section,
-    Series,
-    choose_tensors,
-    sections_of,
-    series_of,
-)
-from smdebug.reports.verdicts import Verdict
-from smdebug.reports.worker_spread import MOST_COMPARED, Disagreement, disagreements
-from smdebug.runs.diagnosing import layers_in_order
-from smdebug.runs.layer_order import names_in_order
-from smdebug.runs.overview import Overview, collections_of, overview_of, thinned
-from smdebug.service.costs import Cost
+from smdebug.plain_text import escaped
+from smdebug.runs.comparing import Comparison
+from smdebug.runs.evaluation.diagnosing import layers_in_order
+from smdebug.runs.origins import value_in_words
+from smdebug.runs.overview import thinned
+from smdebug.runs.verdicts import Verdict
 from smdebug.trials import Trial
+from smdebug.ui.about.named_tensors import zoomed_into
+from smdebug.ui.about.worker_spread import compared_tensors
+from smdebug.ui.answer_types import ComparedValues, ComparisonAnswer
+from smdebug.ui.comparisons import Part, comparison_of
+from smdebug.ui.drawing.charts import Charts
+from smdebug.ui.embedding.content import Content, content_of, id_in_report
+from smdebug.ui.embedding.whole_run import WholeRun, read_charts
 
-MOST_STEPS = 150  # at which the statistics of all tensors are computed
-MOST_DISTRIBUTIONS = 12
-_USUAL_DISTRIBUTIONS = 4  # where no finding names a tensor
+MOST_MEASURED = 30_000  # saved tensors times steps at which statistics are computed
+FEWEST_STEPS = 150
+_MOST_NAMED = 5  # tensors in a note
 
-
-@dataclass(frozen=True)
-class Gathered:
-    """Everything on the page."""
-
-    overview: Overview
-    verdicts: tuple[Verdict, ...]
-    curves: tuple[Curve, ...]
-    steps: tuple[int, ...]  # global ones, at which statistics were computed
-    mode: str  # of these steps
-    sections: tuple[Section, ...]
-    distributions: tuple[Distribution, ...]
-    disagreements: tuple[Disagreement, ...]
-    left_out: int = 0  # tensors that are not drawn
-    latency: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # p50, p99 in seconds
-    deployed: bool = False  # the verdicts are those of the deployed application
-    notes: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ()  # of the model, in order, as far as they are known
-    system: tuple[Curve, ...] = ()
-    inputs: tuple[ShownInput, ...] = ()
-    """The inputs that findings point at, as far as their values were saved."""
-    unsaved_inputs: tuple[str, ...] = ()
-    waiting: float | None = None
-    """The share of its time that the training waited for data."""
-
-    @property
-    def issues(self) -> list[Issue]:
-        """The problems of the run: causes with their symptoms."""
-        return issues_in(self.verdicts, self.layers)
-
-    @property
-    def cost(self) -> Cost | None:
-        """The cost of evaluating the run in a deployment; None if no rule evaluated it."""
-        steps = sum(part.count for part in self.overview.steps)
-        workers = max(1, self.overview.num_workers)
-        return Cost(steps, workers) if self.verdicts and steps else None
+Progress = Callable[[int], Any]
 
 
 def gather(
     trial: Trial,
     verdicts: Sequence[Verdict] = (),
     *,
+    other: Trial | None = None,
+    comparison: Comparison | None = None,
     latency: Mapping[str, tuple[float, float]] | None = None,
     deployed: bool = False,
     notes: Sequence[str] = (),
     progress: Progress = lambda done: None,
-) -> Gathered:
-    """Return the content of a run's page. One step's values at a time are in memory."""
-    overview = overview_of(trial, with_values=False)
-    zoomed = zoomed_into(trial)
-    of_findings = (name for verdict in verdicts for name in verdict.tensors)
-    named = list(dict.fromkeys([*of_findings, *zoomed]))
-    curves = curves_of(trial, progress)
-    members = collections_of(trial)
-    scalars = {curve.name for curve in curves}
-    drawn, left_out = choose_tensors(overview, members, scalars, named)
-    mode, steps = _sampled_steps(trial, verdicts, zoomed)
-    series = series_of(trial, drawn, steps, progress)
-    layers = layers_in_order(trial)
-    inputs, unsaved_inputs = inputs_shown(trial, verdicts)
-    measured, unmeasured = measured_sections(trial, steps, named, MOST_TENSORS - len(series))
-    every_series = [*series, *(item for section in measured for item in section.series)]
-    return Gathered(
-        overview=overview,
-        verdicts=tuple(verdicts),
-        curves=curves,
-        steps=tuple(steps),
-        mode=mode,
-        sections=(*sections_of(series, members), *measured),
-        distributions=_distributions(
-            trial, every_series, steps, names_in_order(named, layers), progress
-        ),
-        disagreements=disagreements(trial, [*scalars, *drawn], steps, progress),
-        left_out=left_out + unmeasured,
-        latency=dict(latency or {}),
-        deployed=deployed,
-        notes=(*notes, *_zoom_note(zoomed)),
-        layers=layers,
-        system=system_curves(trial),
-        inputs=inputs,
-        unsaved_inputs=unsaved_inputs,
-        waiting=waiting_share(trial),
-    )
+) -> Content:
+    """Return the content of a run's report, with that of the run that it is compared with."""
+    with trial.refreshing(False):
+        run = _whole(trial, verdicts, notes, progress)
+        behind, compared = None, None
+        if other is not None:
+            behind = (_name_beside(other.path, trial.path), _whole(other, (), (), progress))
+            compared = _compared(run, behind, comparison)
+        return content_of(
+            name_of(trial.path),
+            run,
+            other=behind,
+            comparison=compared,
+            latency=latency,
+            deployed=deployed,
+            progress=progress,
+        )
+
+
+def verdicts_alone(
+    trial: Trial, verdicts: Sequence[Verdict], note: str, *, deployed: bool = False
+) -> Content:
+    """Return the content of a report for which no tensor is read."""
+    with trial.refreshing(False):
+        run = _whole(trial, verdicts, [note], None)
+        return content_of(name_of(trial.path), run, deployed=deployed, reads_values=False)
 
 
 def issues_in(verdicts: Iterable[Verdict], layers: Sequence[str] = ()) -> list[Issue]:
@@ -122,76 +72,108 @@ def issues_in(verdicts: Iterable[Verdict], layers: Sequence[str] = ()) -> list[I
     return fold([item for verdict in verdicts for item in verdict.evidence], order=layers)
 
 
-def work_of(trial: Trial, verdicts: Sequence[Verdict] = ()) -> int:
-    """The number of times that `gather` reports progress, or slightly more: the length of a bar."""
-    zoomed = zoomed_into(trial)
-    named = {*zoomed, *(name for verdict in verdicts for name in verdict.tensors)}
-    tensors = trial.tensor_names()
-    several = len(trial.workers()) > 1
-    return sum(
-        (
-            len(scalar_names(trial)),
-            len(_sampled_steps(trial, verdicts, zoomed)[1]),
-            min(len(named) or _USUAL_DISTRIBUTIONS, len(tensors), MOST_DISTRIBUTIONS),
-            min(len(tensors), MOST_COMPARED) if several else 0,
-        )
+def work_of(trial: Trial) -> int:
+    """The number of times that `gather` reports progress: the length of a bar."""
+    return len(trial.steps()) + len(compared_tensors(trial))
+
+
+def name_of(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _whole(
+    trial: Trial, verdicts: Sequence[Verdict], notes: Sequence[str], progress: Progress | None
+) -> WholeRun:
+    """Read a run; without `progress` nothing but its index."""
+    charts = Charts()
+    if progress is not None:
+        measured = None if trial.observations.exist else _measured_steps(trial, verdicts)
+        charts = read_charts(trial, measured=measured, progress=progress)
+    charts.damaged.update({key: str(why) for key, why in trial.damaged_files.items()})
+    return WholeRun(
+        trial,
+        charts,
+        verdicts,
+        issues=issues_in(verdicts, layers_in_order(trial)),
+        notes={str(at): escaped(note) for at, note in enumerate([*notes, *_notes(trial)])},
     )
 
 
-def zoomed_into(trial: Trial) -> dict[str, list[int]]:
-    """The tensors that were saved whole on request, with their global steps."""
-    if "zoom" not in trial.collections():
-        return {}
-    names = trial.tensor_names(collection="zoom")
-    return {name: trial.tensor(name).steps() for name in names if trial.has_tensor(name)}
+def _measured_steps(trial: Trial, verdicts: Sequence[Verdict]) -> set[int]:
+    """Return the steps at which saved tensors are measured: evenly spread, and those with findings."""
+    steps = trial.steps()
+    most = max(FEWEST_STEPS, MOST_MEASURED // max(1, len(trial.tensor_names())))
+    marked = {step for verdict in verdicts for step in verdict.notable_steps}
+    chosen = thinned(sorted(marked.intersection(steps)), most // 3)
+    return {*thinned(steps, most - len(chosen)), *chosen}
 
 
-def _zoom_note(zoomed: Mapping[str, Sequence[int]]) -> list[str]:
+def _notes(trial: Trial) -> list[str]:
+    zoomed = zoomed_into(trial)
     steps = sorted({step for of_tensor in zoomed.values() for step in of_tensor})
-    if not steps:
-        return []
-    names = sorted(zoomed)
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return [
-        f"Saved whole on request, at {len(steps)} steps from {steps[0]} to {steps[-1]}: "
-        f"{', '.join(names[:5])}{more}."
-    ]
+    notes = []
+    if steps:
+        names = sorted(zoomed)
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        notes.append(
+            f"Saved whole on request, at {len(steps)} steps from {steps[0]} to {steps[-1]}: "
+            f"{', '.join(names[:_MOST_NAMED])}{more}."
+        )
+    incomplete = len(trial.steps(show_incomplete_steps=True)) - len(trial.steps())
+    if incomplete:
+        notes.append(f"{counted(incomplete, 'step')} not counted: workers are missing.")
+    return notes
 
 
-def _sampled_steps(
-    trial: Trial, verdicts: Sequence[Verdict], zoomed: Mapping[str, Sequence[int]]
-) -> tuple[str, list[int]]:
-    """The mode with the most steps, and steps of it: evenly spread, with findings, and zoomed into."""
-    by_mode = {mode: trial.steps(mode) for mode in trial.modes()}
-    if not by_mode:
-        mode, steps = ModeKeys.GLOBAL, trial.steps()
-    else:
-        mode = max(by_mode, key=lambda key: len(by_mode[key]))
-        of_mode = (trial.global_step(mode, mode_step) for mode_step in by_mode[mode])
-        steps = [step for step in of_mode if step is not None]
-    there = set(steps)
-    marked = {step for verdict in verdicts for step in verdict.notable_steps if step in there}
-    marked |= {step for of_tensor in zoomed.values() for step in of_tensor if step in there}
-    most_marked = MOST_STEPS // 3
-    room = MOST_STEPS - min(len(marked), most_marked)
-    chosen = {*thinned(sorted(there), room), *thinned(sorted(marked), most_marked)}
-    return mode.name, sorted(chosen)
+def _name_beside(other: str, path: str) -> str:
+    """Return the name of the other run, or its path if both runs have the same name."""
+    return other if name_of(other) == name_of(path) else name_of(other)
 
 
-def _distributions(
-    trial: Trial,
-    found: Sequence[Series],
-    steps: Sequence[int],
-    named: Sequence[str],
-    progress: Progress,
-) -> tuple[Distribution, ...]:
-    """The distributions of the tensors named in findings, or else of the first few."""
-    by_name = {series.name: series for series in found}
-    wanted = [name for name in named if name in by_name]
-    if not wanted:
-        wanted = [series.name for series in found][:_USUAL_DISTRIBUTIONS]
-    drawn = []
-    for name in wanted[:MOST_DISTRIBUTIONS]:
-        drawn.append(distribution_of(trial.tensor(name), steps, by_name[name].numbers))
-        progress(1)
-    return tuple(distribution for distribution in drawn if distribution is not None)
+def _compared(run: WholeRun, behind: tuple[str, WholeRun], comparison: Comparison | None) -> ComparisonAnswer:
+    name, other = behind
+    answer = comparison_of(
+        [
+            Part(id_in_report(run), name_of(run.path), run),
+            Part(id_in_report(other), name, other),
+        ]
+    )
+    if comparison is not None:
+        answer["values"] = _values(comparison)
+    return answer
+
+
+def _values(comparison: Comparison) -> ComparedValues:
+    """Return a comparison of values as the page shows it."""
+    return {
+        "outcome": _outcome(comparison),
+        "configuration": [
+            {
+                "name": escaped(each.name),
+                "values": [escaped(value_in_words(value)) for value in (each.first, each.other)],
+            }
+            for each in comparison.config
+        ],
+        "collections": [
+            {
+                "name": escaped(name),
+                "tensors": len(collection.tensors),
+                "tensors_different": len(collection.tensors_different),
+                "compared": collection.compared,
+                "different": collection.different,
+                "first_step": collection.first_step,
+                "largest": as_json_number(collection.largest) if collection.different else None,
+            }
+            for name, collection in comparison.collections.items()
+        ],
+    }
+
+
+def _outcome(comparison: Comparison) -> str:
+    """Return a comparison in a sentence."""
+    if comparison.first is not None:
+        return f"First difference: {escaped(str(comparison.first))}."
+    if comparison.is_same:
+        return f"No differences in {comparison.compared:,} values."
+    return "No differences in common values, but one run lacks steps or tensors of the other."

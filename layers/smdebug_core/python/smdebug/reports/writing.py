@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from smdebug.reports.curves import curves_of
 from smdebug.reports.gathering import gather
-from smdebug.reports.page import page_of
-from smdebug.reports.verdicts import Verdict, of_results
 from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.comparing import compare
-from smdebug.runs.evaluating import configurations, evaluate
+from smdebug.runs.evaluation.choosing import rules_for
+from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.opening import open_run
+from smdebug.runs.verdicts import Verdict, of_results
 from smdebug.service.records import RequestedRule
 from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
+from smdebug.ui.embedding import page_of
 
 MOST_LOOKS = 30_000  # steps times tensors that a rule evaluates for a report
 
@@ -34,7 +34,7 @@ def write_report(
 ) -> tuple[Verdict, ...]:
     """Evaluate rules on a saved run and write its report, one file of HTML; return the verdicts.
 
-    Without `rules` they are those of the run's rules.json, or else the default set. Rules outside of that set
+    Without `rules` they are those that judge the run. Rules outside of the default set
     evaluate evenly spread steps of a long run, or `every_step`. With `other` the page shows where the two
     runs diverge.
     """
@@ -43,11 +43,9 @@ def write_report(
     verdicts = evaluated(trial, rules, jobs=jobs, most_steps=most, progress=progress)
     against = None if other is None else open_run(other)
     comparison = None if against is None else compare(trial, against)
-    found = gather(trial, verdicts, notes=notes_on(trial, verdicts, most), progress=progress)
-    write_page(
-        to,
-        page_of(found, comparison=comparison, others=() if against is None else curves_of(against)),
-    )
+    notes = notes_on(trial, verdicts, most)
+    found = gather(trial, verdicts, other=against, comparison=comparison, notes=notes, progress=progress)
+    write_page(to, page_of(found))
     return verdicts
 
 
@@ -60,8 +58,7 @@ def evaluations_in(trial: Trial, rules: Sequence[RequestedRule] | None, most: in
     """The number of evaluations if no rule ends early: the length of a progress bar."""
     steps, known = len(trial.steps()), default_rules()
     return sum(
-        steps if most is None or rule.rule in known else min(steps, most)
-        for rule in configurations(trial, rules)
+        steps if most is None or rule.rule in known else min(steps, most) for rule in rules_for(trial, rules)
     )
 
 
@@ -86,7 +83,7 @@ def evaluated(
     most_steps: int | None = None,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> tuple[Verdict, ...]:
-    """Evaluate the rules, by default those of the run's rules.json, or else the default set.
+    """Evaluate the rules, by default those that judge the run.
 
     A rule may be a class in `file`.
     """

@@ -3,7 +3,7 @@
     import smdebug
     smdebug.ui("./runs")
 
-The module can be called, so that the line above works beside `import smdebug.ui.serving`.
+The module can be called, so that the line above works beside `import smdebug.ui.web.serving`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from smdebug.ui.inline import Inline
+    from smdebug.ui.web.inline import Inline
 
 
 class _CallableModule(ModuleType):
     def __call__(self, *paths: str | os.PathLike[str], height: int = 720) -> Inline:
         """Show runs below the cell of a notebook."""
-        from smdebug.ui.inline import show
+        from smdebug.ui.web.inline import show
 
         return show(paths, height=height)
 

@@ -1,4 +1,7 @@
-"""The forms of the server's answers; OpenAPI's schemas are made of them."""
+"""The forms of the server's answers; OpenAPI's schemas and the types of the page's scripts are made of them.
+
+It is long because it lists every form.
+"""
 
 from __future__ import annotations
 
@@ -90,6 +93,15 @@ class IssueAnswer(TypedDict):
     parts: list[list[Any]]
 
 
+class FoundAnswer(TypedDict):
+    """What a rule found at a step: the worst finding, and how many there are."""
+
+    step: int
+    text: str
+    count: int
+    tensors: list[str]
+
+
 class RuleAnswer(TypedDict):
     """The result of a rule so far: `waiting`, `passed`, `found`, `failed`, `not checked`."""
 
@@ -97,8 +109,11 @@ class RuleAnswer(TypedDict):
     rule: str
     state: str
     sentence: str
+    detects: str
+    seconds: float | None
     parameters: dict[str, Any]
     steps_found: list[int]
+    found: list[FoundAnswer]
 
 
 class LogLine(TypedDict):
@@ -119,10 +134,9 @@ class LogAnswer(TypedDict):
 
 
 class VerdictAnswer(TypedDict):
-    """What the rules found, and what they could not check."""
+    """What the rules found, and their log."""
 
     rules: list[RuleAnswer]
-    not_checked: list[str]
     log: LogAnswer
 
 
@@ -139,6 +153,13 @@ class KindAnswer(TypedDict):
     name: str
     tensors: int
     joined: int
+
+
+class NamedTensor(TypedDict):
+    """A tensor that a finding names, or that was saved whole on request."""
+
+    kind: str
+    name: str
 
 
 class RunAnswer(TypedDict):
@@ -163,7 +184,6 @@ class RunAnswer(TypedDict):
     workers: list[str]
     issues: list[IssueAnswer]
     rules: list[RuleAnswer]
-    not_checked: list[str]
     series: list[SeriesName]
     kinds: list[KindAnswer]
     statistics: list[str]
@@ -172,6 +192,7 @@ class RunAnswer(TypedDict):
     configuration: dict[str, Any]
     cost: float | None
     cost_title: str
+    named: list[NamedTensor]
     deployed: DeployedRunAnswer | None
 
 
@@ -241,6 +262,58 @@ class AtStepAnswer(TypedDict):
     values: ValuesAnswer | None
 
 
+class NumbersAnswer(TypedDict):
+    """Every statistic of a kind's tensors where each was measured last, with the extremes of joined steps."""
+
+    names: list[str]
+    shapes: list[str]
+    first: list[int | None]
+    last: list[int | None]
+    low: dict[str, list[float | None]]
+    high: dict[str, list[float | None]]
+
+
+class InputAnswer(TypedDict):
+    """The content of an input at the step of a finding: pictures as data URIs, or rows of text."""
+
+    name: str
+    step: int
+    shape: list[int]
+    rules: list[str]
+    pictures: list[str]
+    texts: list[str]
+
+
+class SpreadAnswer(TypedDict):
+    """How much the workers' mean magnitude of a tensor differs, relative to their mean."""
+
+    name: str
+    steps: list[int]
+    spread: list[float | None]
+
+
+class LatencyAnswer(TypedDict):
+    """The seconds that a stage took from saving to publishing."""
+
+    stage: str
+    median: float
+    p99: float
+
+
+class AboutAnswer(TypedDict):
+    """What reading a whole run tells: its size and origin, inputs in findings, how workers differ, costs."""
+
+    facts: list[list[str]]
+    origin: list[list[str]]
+    waiting: float | None
+    inputs: list[InputAnswer]
+    unsaved_inputs: list[str]
+    spread: list[SpreadAnswer]
+    cost: str
+    cost_basis: str
+    latency: list[LatencyAnswer]
+
+
 class FactsAnswer(TypedDict):
     """Changes of what was true of the steps: step, name, value."""
 
@@ -287,12 +360,33 @@ class DifferenceAnswer(TypedDict):
     values: list[Any]
 
 
+class ComparedCollection(TypedDict):
+    """How the values of a collection differ between two runs; `largest` is the largest |a − b|."""
+
+    name: str
+    tensors: int
+    tensors_different: int
+    compared: int
+    different: int
+    first_step: int | None
+    largest: float | None
+
+
+class ComparedValues(TypedDict):
+    """Two runs compared value by value, which only a report does."""
+
+    outcome: str
+    configuration: list[DifferenceAnswer]
+    collections: list[ComparedCollection]
+
+
 class ComparisonAnswer(TypedDict):
     """Several runs, compared with the first of them."""
 
     runs: list[ComparedRun]
     configuration: list[DifferenceAnswer]
     series: list[str]
+    values: ComparedValues | None
 
 
 class RuleOfRun(TypedDict):

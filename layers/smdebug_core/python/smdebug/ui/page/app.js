@@ -1,63 +1,67 @@
-// The frame of the page: which screen is shown, whether it is live, light or dark, the keyboard.
+// The frame of the page: which screen is shown, whether it is live, light or dark, the keyboard, printing.
 
-import { live } from "./api.js";
+import { address, goTo, remember as keep, shown } from "./address.js";
+import { live, report as held } from "./api.js";
 import { compareScreen } from "./compare.js";
 import { dialog } from "./dialog.js";
 import { h, replace } from "./dom.js";
+import { openForPrint } from "./printing.js";
 import { runScreen } from "./run.js";
 import { runsScreen } from "./runs.js";
+
+/** @typedef {import("./types/screens.js").Screen} Screen */
 
 const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
 const status = document.getElementById("live");
 const problem = document.getElementById("problem");
+/** @type {Screen | null} */
 let screen = null;
 let stopLive = () => {};
-let shown = null;
 let list = "#/"; // with the search, the filters and the order that were chosen last
 
-export function report(error) {
+/** @param {Error | null} error */
+function report(error) {
   problem.hidden = !error;
   problem.textContent = error ? error.message || String(error) : "";
 }
 
-// An address: `#/run/ID?kind=gradients`.
-export function address() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/");
-  return { name, what: rest.join("/"), values: new URLSearchParams(query || "") };
+/** @param {Record<string, any>} values */
+function remember(values) {
+  keep(values);
+  if (!address().name) list = shown();
 }
 
-// Keep what is chosen in the address, without a new entry in the history.
-export function remember(values) {
-  const { name, what, values: known } = address();
-  for (const [key, value] of Object.entries(values)) {
-    if (value === undefined || value === null || value === "") known.delete(key);
-    else known.set(key, value);
-  }
-  const query = known.toString();
-  history.replaceState(null, "", `#/${[name, what].filter(Boolean).join("/")}${query ? `?${query}` : ""}`);
-  shown = location.hash;
-  if (!name) list = location.hash;
-}
-
+/**
+ * @param {boolean} yes
+ * @param {string} [message]
+ */
 function connected(yes, message) {
   status.textContent = yes ? "live" : "not connected";
   status.classList.toggle("is-live", yes);
   document.documentElement.dataset.connected = yes ? "yes" : "no";
   if (message) report(new Error(message));
-  else if (!yes) report(new Error("The connection to smdebug ui is lost. The page may be out of date. It tries to reconnect every 2 seconds."));
-  else report(null);
+  else if (yes) report(null);
+  else
+    report(
+      new Error(
+        "The connection to smdebug ui is lost. The page may be out of date. It tries to reconnect every 2 seconds.",
+      ),
+    );
 }
 
-async function show() {
+// A report begins with its run, which it compares with the other one.
+function firstOf(report) {
+  return `#/run/${report.run}${report.other ? `?with=${report.other}` : ""}`;
+}
+
+function show() {
+  if (held && !["run", "compare"].includes(address().name)) goTo(firstOf(held));
   const { name, what } = address();
-  if (location.hash === shown) return; // what is chosen is in the address, too: another range is another view
-  shown = location.hash;
   stopLive();
-  screen?.close?.();
+  screen?.close();
   report(null);
-  if (!name) list = location.hash || "#/";
+  if (!name) list = shown() || "#/";
   const frame = { main: replace(main), crumbs: replace(crumbs), report, address, remember, list };
   let runs = [];
   if (name === "run") {
@@ -70,11 +74,17 @@ async function show() {
     screen = runsScreen(frame);
   }
   const mine = screen;
-  stopLive = live(
-    runs,
-    () => mine.refresh().then(() => document.documentElement.dataset.connected === "no" || report(null), report),
-    connected,
-  );
+  if (held) {
+    status.textContent = `report of ${held.made}`;
+    status.classList.add("is-report");
+    mine.refresh().catch(report);
+  } else {
+    stopLive = live(
+      runs,
+      () => mine.refresh().then(() => document.documentElement.dataset.connected === "no" || report(null), report),
+      connected,
+    );
+  }
   main.focus({ preventScroll: true });
 }
 
@@ -92,27 +102,31 @@ const SHORTCUTS = [
   ["Esc", "close this list, a menu or a tensor; leave a field"],
   ["?", "this list"],
 ];
+const OF_LISTS = new Set(["↓, ↑", "x", "c", "/", "u"]);
 
 function help() {
-  const rows = SHORTCUTS.map(([keys, text]) => [h("dt", {}, h("kbd", { text: keys })), h("dd", { text })]);
+  const known = held ? SHORTCUTS.filter(([keys]) => !OF_LISTS.has(keys)) : SHORTCUTS;
+  const rows = known.map(([keys, text]) => [h("dt", {}, h("kbd", { text: keys })), h("dd", { text })]);
   dialog("Keyboard shortcuts", h("dl", { class: "keys" }, ...rows.flat()));
 }
 
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, select, textarea, dialog");
+  const target = /** @type {HTMLElement} */ (event.target);
+  const typing = target.closest?.("input, select, textarea, dialog");
   if (typing || event.ctrlKey || event.metaKey || event.altKey) {
-    if (event.key === "Escape" && typing && !event.target.closest("dialog")) event.target.blur();
+    if (event.key === "Escape" && typing && !target.closest("dialog")) target.blur();
     return;
   }
   if (event.key === "?") help();
   else if (event.key === "u") location.hash = list;
-  else if (!screen?.key?.(event.key, event)) return;
+  else if (!screen?.key(event.key)) return;
   event.preventDefault();
 });
 
+/** @param {string | null} [name] */
 function theme(name) {
   if (name) document.documentElement.dataset.theme = name;
-  screen?.redraw?.();
+  screen?.redraw();
 }
 
 document.getElementById("theme").addEventListener("click", () => {
@@ -133,7 +147,12 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 document.getElementById("help").addEventListener("click", help);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme());
-window.addEventListener("hashchange", show);
+window.addEventListener("hashchange", () => {
+  if (location.hash === shown()) return; // what is chosen is in the address, too: another range is another view
+  goTo(location.hash);
+  show();
+});
+openForPrint(() => screen?.redraw());
 try {
   theme(localStorage.getItem("smdebug-theme"));
 } catch {

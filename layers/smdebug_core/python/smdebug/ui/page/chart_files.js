@@ -51,7 +51,10 @@ export function chartPicture(title, chart, curves) {
 }
 
 // What XML cannot hold, as control characters in a name, is left out.
-const escaped = (text) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "").replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
+const escaped = (text) =>
+  text
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "")
+    .replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
 
 // Round values between two: powers of ten on a logarithmic scale.
 export function valuesBetween(low, high, most, log) {
@@ -59,7 +62,10 @@ export function valuesBetween(low, high, most, log) {
   if (log) {
     const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
     const every = Math.max(1, Math.ceil((last - first + 1) / most));
-    return Array.from({ length: Math.max(0, Math.floor((last - first) / every) + 1) }, (_, at) => 10 ** (first + at * every));
+    return Array.from(
+      { length: Math.max(0, Math.floor((last - first) / every) + 1) },
+      (_, at) => 10 ** (first + at * every),
+    );
   }
   const rough = (high - low) / most;
   const size = 10 ** Math.floor(Math.log10(rough));
@@ -71,47 +77,82 @@ export function valuesBetween(low, high, most, log) {
 // One path per curve. It breaks where a value is not finite (null), and not at steps of other curves (undefined).
 function pathOf(chart, values) {
   let pen = "M";
-  return chart.data[0].map((step, at) => {
-    if (values[at] === undefined) return "";
-    if (values[at] === null) {
-      pen = "M";
-      return "";
-    }
-    const point = `${pen}${chart.valToPos(step, "x").toFixed(1)},${chart.valToPos(values[at], "y").toFixed(1)}`;
-    pen = "L";
-    return point;
-  }).join("");
+  return chart.data[0]
+    .map((step, at) => {
+      if (values[at] === undefined) return "";
+      if (values[at] === null) {
+        pen = "M";
+        return "";
+      }
+      const point = `${pen}${chart.valToPos(step, "x").toFixed(1)},${chart.valToPos(values[at], "y").toFixed(1)}`;
+      pen = "L";
+      return point;
+    })
+    .join("");
 }
 
 // The chart with its axes, the onsets of problems and the names of its curves: [{at, place, label}].
 export function svgOf(title, chart, curves, { log, words, onsets, hasLegend }) {
   const [width, height] = [chart.over.clientWidth, chart.over.clientHeight];
-  const text = (x, y, content, anchor = "start", ink = "text") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="11" font-family="system-ui, sans-serif" text-anchor="${anchor}" fill="${color(ink)}">${escaped(content)}</text>`;
-  const line = (x1, y1, x2, y2, ink, more = "") => `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" stroke="${ink}"${more}/>`;
+  const text = (x, y, content, anchor = "start", ink = "text") =>
+    `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="11" font-family="system-ui, sans-serif" ` +
+    `text-anchor="${anchor}" fill="${color(ink)}">${escaped(content)}</text>`;
+  const line = (x1, y1, x2, y2, ink, more = "") =>
+    `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" ` +
+    `stroke="${ink}"${more}/>`;
   const dashed = (dash) => (dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "");
   const { x, y } = chart.scales;
   const columns = ticksOf(x.min, x.max, width / 90).map((step) => [chart.valToPos(step, "x"), count(step)]);
-  const rows = Number.isFinite(y.min) && Number.isFinite(y.max) ? valuesBetween(y.min, y.max, Math.max(2, height / 40), log).map((value) => [chart.valToPos(value, "y"), words(value)]) : [];
-  const paths = curves.flatMap(({ at, place, label }) => [2 * at + 1, 2 * at + 2].map((column) =>
-    `<path fill="none" stroke="${color_of(place)}" stroke-width="1.4"${dashed(inkOf(place).dash)} d="${pathOf(chart, chart.data[column])}"><title>${escaped(label)}</title></path>`));
-  const marks = onsets.filter(({ step }) => step >= x.min && step <= x.max).map(({ step, label }, at) => {
-    const px = chart.valToPos(step, "x");
-    return line(px, 0, px, height, color("bad"), ' stroke-dasharray="4 3"') + text(px + 3, 10, label || String(at + 1), "start", "bad");
-  });
+  const rows =
+    Number.isFinite(y.min) && Number.isFinite(y.max)
+      ? valuesBetween(y.min, y.max, Math.max(2, height / 40), log).map((value) => [
+          chart.valToPos(value, "y"),
+          words(value),
+        ])
+      : [];
+  const paths = curves.flatMap(({ at, place, label }) =>
+    [2 * at + 1, 2 * at + 2].map(
+      (column) =>
+        `<path fill="none" stroke="${color_of(place)}" stroke-width="1.4"${dashed(inkOf(place).dash)} ` +
+        `d="${pathOf(chart, chart.data[column])}"><title>${escaped(label)}</title></path>`,
+    ),
+  );
+  const marks = onsets
+    .filter(({ step }) => step >= x.min && step <= x.max)
+    .map(({ step, label }, at) => {
+      const px = chart.valToPos(step, "x");
+      return (
+        line(px, 0, px, height, color("bad"), ' stroke-dasharray="4 3"') +
+        text(px + 3, 10, label || String(at + 1), "start", "bad")
+      );
+    });
   const keys = hasLegend ? keysOf(curves, width, (label) => 6.5 * label.length) : [];
   const below = keys.length ? 18 * (keys.at(-1).line + 1) + 30 : 30;
   const box = `-70 -26 ${width + 90} ${height + 26 + below}`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" width="${width + 90}" height="${height + 26 + below}">` +
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" width="${width + 90}" height="${height + 26 + below}">` +
     `<rect x="-70" y="-26" width="100%" height="100%" fill="${color("back")}"/>` +
     `<clipPath id="inside"><rect width="${width}" height="${height}"/></clipPath>` +
-    columns.map(([px, label]) => line(px, 0, px, height, color("line")) + text(px, height + 16, label, "middle", "quiet")).join("") +
-    rows.map(([py, label]) => line(0, py, width, py, color("line")) + text(-6, py + 4, label, "end", "quiet")).join("") +
-    `<g clip-path="url(#inside)">${paths.join("")}</g>` + marks.join("") +
+    columns
+      .map(([px, label]) => line(px, 0, px, height, color("line")) + text(px, height + 16, label, "middle", "quiet"))
+      .join("") +
+    rows
+      .map(([py, label]) => line(0, py, width, py, color("line")) + text(-6, py + 4, label, "end", "quiet"))
+      .join("") +
+    `<g clip-path="url(#inside)">${paths.join("")}</g>` +
+    marks.join("") +
     text(0, -10, title) +
-    keys.map(({ label, place, x: px, line: row }) => {
-      const py = height + 38 + 18 * row;
-      return line(px, py - 4, px + 18, py - 4, color_of(place), ` stroke-width="2"${dashed(inkOf(place).dash)}`) + text(px + 22, py, label);
-    }).join("") + "</svg>";
+    keys
+      .map(({ label, place, x: px, line: row }) => {
+        const py = height + 38 + 18 * row;
+        return (
+          line(px, py - 4, px + 18, py - 4, color_of(place), ` stroke-width="2"${dashed(inkOf(place).dash)}`) +
+          text(px + 22, py, label)
+        );
+      })
+      .join("") +
+    "</svg>"
+  );
 }
 
 const color_of = (place) => inkOf(place).stroke;

@@ -59,7 +59,8 @@ function alone(chart, curve, shown) {
   const found = [];
   const [first, last] = chart.series[0].idxs;
   for (let at = first; at <= last; at++) {
-    if (values[at] !== null && values[at] !== undefined && near(at, -1) === null && near(at, 1) === null) found.push(at);
+    if (values[at] !== null && values[at] !== undefined && near(at, -1) === null && near(at, 1) === null)
+      found.push(at);
   }
   return found;
 }
@@ -70,13 +71,24 @@ export const ALONE = { show: false, size: 5, filter: alone };
 const WHOLE = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
 
 // The widest label decides how much room an axis takes.
-const widthOf = (_, labels) => Math.max(44, 16 + 6.4 * Math.max(0, ...(labels || []).map((label) => String(label ?? "").length)));
+const widthOf = (_, labels) =>
+  Math.max(44, 16 + 6.4 * Math.max(0, ...(labels || []).map((label) => String(label ?? "").length)));
 
 // `size` is how much room the vertical axis takes.
 export function axes(log, words = number, size = widthOf) {
-  const style = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "11px system-ui, sans-serif" };
+  const style = {
+    stroke: color("quiet"),
+    grid: { stroke: color("line"), width: 1 },
+    ticks: { stroke: color("line"), width: 1 },
+    font: "11px system-ui, sans-serif",
+  };
   return [
     { ...style, size: 28, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en-US")) },
-    { ...style, size, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))) },
+    {
+      ...style,
+      size,
+      values: (_, ticks) =>
+        ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))),
+    },
   ];
 }

@@ -1,19 +1,23 @@
 // Several runs side by side: what was configured differently, their curves, where they diverge, their verdicts.
 
-import { get } from "./api.js";
+import { get, report as held } from "./api.js";
 import { ChartView } from "./chart_view.js";
+import { divergenceOf } from "./divergence.js";
 import { button, h, replace } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { issueCard } from "./issue.js";
 import { oneAtATime } from "./refreshing.js";
-import { CURVES, swatch } from "./inks.js";
+import { swatch } from "./inks.js";
 import { SeriesChart } from "./series_chart.js";
-import { TimeLine } from "./timeline.js";
+import { timeLineOf } from "./timeline.js";
+
+// The names of some runs; of all of them, only their number.
+const namesOf = (members, total) =>
+  members.length === total && total > 2 ? `all ${total} runs` : members.map((run) => run.name).join(", ");
 
 export function compareScreen({ main, crumbs, report, address, remember, list }, ids) {
-  const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
-  const values = address().values;
-  if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
+  const { values } = address();
+  const time = timeLineOf(values, remember);
   const view = new ChartView(values, remember);
   const charts = new Map();
   const table = h("div", { class: "table" });
@@ -26,42 +30,72 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   let closed = false;
   const refresh = oneAtATime(draw, { isClosed: () => closed });
   const configuration = h("div");
-  replace(crumbs, h("a", { href: list, text: "Runs" }), " / Compare");
-  replace(main, h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
+  replace(crumbs, h("a", { href: held ? "#/" : list, text: held ? "Report" : "Runs" }), " / Compare");
+  replace(
+    main,
+    h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts, others),
     h("section", { "aria-label": "Curves" }, h("h2", { text: "Curves" }), lossPlace, curves, more),
-    h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration));
+    h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration),
+  );
 
   function divergence(run, place) {
-    if (place === 0) return "the others are compared with this run";
-    if (run.error) return run.error;
-    if (!run.ready) return "being read …";
-    if (!run.divergence) return "no difference in the statistics of common steps";
-    const { step, kind, tensor, rms } = run.divergence;
-    return `step ${count(step)}: ${kind} of ${tensor} (rms ${number(rms[0])} and ${number(rms[1])})`;
+    return place === 0 ? "the others are compared with this run" : divergenceOf(run);
   }
 
   // The problems of each run that has some; the others in one sentence.
   function drawVerdicts(runs) {
     const failing = runs.flatMap((run, place) => (run.issues.length ? [{ run, place }] : []));
-    replace(verdicts, ...failing.map(({ run, place }) => h("div", {}, h("h3", {}, swatch(place), h("span", { text: run.name })),
-      run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)),
-      run.issues.length > 3 ? h("p", {}, h("a", { href: `#/run/${run.id}`, text: `Show ${plural(run.issues.length - 3, "more problem")}` })) : null)));
+    replace(
+      verdicts,
+      ...failing.map(({ run, place }) =>
+        h(
+          "div",
+          {},
+          h("h3", {}, swatch(place), h("span", { text: run.name })),
+          run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)),
+          run.issues.length > 3
+            ? h(
+                "p",
+                {},
+                h("a", { href: `#/run/${run.id}`, text: `Show ${plural(run.issues.length - 3, "more problem")}` }),
+              )
+            : null,
+        ),
+      ),
+    );
     const groups = [
       ["No problem detected", runs.filter((run) => !run.issues.length && run.passed)],
       ["No rule could check", runs.filter((run) => !run.issues.length && !run.passed && run.checked)],
       ["Not checked yet", runs.filter((run) => !run.issues.length && !run.passed && !run.checked)],
     ].filter(([, members]) => members.length);
-    replace(others, ...groups.map(([words, members]) => h("span", { class: "listed", text: `${words}: ${members.length === runs.length && runs.length > 2 ? `all ${runs.length} runs` : members.map((run) => run.name).join(", ")}. ` })));
+    replace(
+      others,
+      ...groups.map(([words, members]) =>
+        h("span", {
+          class: "listed",
+          text: `${words}: ${namesOf(members, runs.length)}. `,
+        }),
+      ),
+    );
   }
 
   // Where runs diverge from the first, one mark for each step.
   function onsetsOf(runs) {
     const at = new Map();
-    runs.forEach((run, place) => run.divergence && at.set(run.divergence.step, [...(at.get(run.divergence.step) || []), { run, place }]));
-    return [...at].sort(([a], [b]) => a - b).slice(0, 4).map(([step, members]) => (members.length === 1
-      ? { step, label: `${members[0].run.name.slice(0, 24)} differs`, ink: members[0].place } : { step, label: `${members.length} runs differ`, ink: null }));
+    runs.forEach(
+      (run, place) =>
+        run.divergence && at.set(run.divergence.step, [...(at.get(run.divergence.step) || []), { run, place }]),
+    );
+    return [...at]
+      .sort(([a], [b]) => a - b)
+      .slice(0, 4)
+      .map(([step, members]) =>
+        members.length === 1
+          ? { step, label: `${members[0].run.name.slice(0, 24)} differs`, ink: members[0].place }
+          : { step, label: `${members.length} runs differ`, ink: null },
+      );
   }
 
   // A column for each run; many runs with few parameters have a row each.
@@ -74,47 +108,124 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     const name_of = (run, place, scope) => h("th", { scope, title: run.name }, swatch(place), run.name);
     const isTall = runs.length > 5 && rows.length <= runs.length;
     const [head, body] = isTall
-      ? [[h("th", { scope: "col", text: "run" }), ...rows.map((row) => h("th", { scope: "col", text: row.name }))],
-        runs.map((run, place) => [name_of(run, place, "row"), ...rows.map((row) => h("td", { text: words(row.values[place]), title: words(row.values[place]) }))])]
-      : [[h("th", { scope: "col", text: "parameter" }), ...runs.map((run, place) => name_of(run, place, "col"))],
-        rows.map((row) => [h("th", { scope: "row", text: row.name }), ...row.values.map((value) => h("td", { text: words(value), title: words(value) }))])];
-    replace(configuration, h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Configuration that differs" },
-      h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body.map((cells) => h("tr", {}, cells))))));
+      ? [
+          [h("th", { scope: "col", text: "run" }), ...rows.map((row) => h("th", { scope: "col", text: row.name }))],
+          runs.map((run, place) => [
+            name_of(run, place, "row"),
+            ...rows.map((row) => h("td", { text: words(row.values[place]), title: words(row.values[place]) })),
+          ]),
+        ]
+      : [
+          [h("th", { scope: "col", text: "parameter" }), ...runs.map((run, place) => name_of(run, place, "col"))],
+          rows.map((row) => [
+            h("th", { scope: "row", text: row.name }),
+            ...row.values.map((value) => h("td", { text: words(value), title: words(value) })),
+          ]),
+        ];
+    replace(
+      configuration,
+      h(
+        "div",
+        { class: "table", tabindex: "0", role: "region", "aria-label": "Configuration that differs" },
+        h(
+          "table",
+          {},
+          h("thead", {}, h("tr", {}, head)),
+          h(
+            "tbody",
+            {},
+            body.map((cells) => h("tr", {}, cells)),
+          ),
+        ),
+      ),
+    );
   }
 
   async function draw() {
     const found = await get("compare", { runs: ids.join(",") });
-    replace(table, h("table", {}, h("thead", {}, h("tr", {}, ...["run", "steps", "first difference", "verdict"].map((text) => h("th", { scope: "col", text })))),
-      h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
-        h("th", { scope: "row" }, swatch(place), h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
-        h("td", { class: "difference", text: divergence(run, place), title: divergence(run, place) }),
-        h("td", { class: run.issues.length ? "bad" : run.passed ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked && !run.passed ? "no rule could check it" : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
+    replace(
+      table,
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...["run", "steps", "first difference", "verdict"].map((text) => h("th", { scope: "col", text })),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...found.runs.map((run, place) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, swatch(place), h("a", { href: `#/run/${run.id}`, text: run.name })),
+              h("td", { text: count(run.steps) }),
+              h("td", { class: "difference", text: divergence(run, place), title: divergence(run, place) }),
+              h("td", {
+                class: run.issues.length ? "bad" : run.passed ? "good" : "quiet",
+                text: run.issues.length
+                  ? `✗ ${run.issues[0].headline}`
+                  : run.checked && !run.passed
+                    ? "no rule could check it"
+                    : run.checked
+                      ? `✓ no problem in ${plural(run.checked, "saved step")}`
+                      : "not checked yet",
+              }),
+            ),
+          ),
+        ),
+      ),
+    );
     drawVerdicts(found.runs);
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
-    const is_loss = (name) => (name.toLowerCase() === "loss" ? 0 : /loss/i.test(name) ? 1 : name.startsWith("system/") ? 3 : 2);
+    const is_loss = (name) =>
+      name.toLowerCase() === "loss" ? 0 : /loss/i.test(name) ? 1 : name.startsWith("system/") ? 3 : 2;
     const names = [...found.series].sort((a, b) => is_loss(a) - is_loss(b) || (a < b ? -1 : 1));
-    replace(more, !showsAll && names.length > 12 ? button(`Show ${plural(names.length - 12, "more chart")}`, () => {
-      showsAll = true;
-      remember({ all: "1" });
-      refresh().catch(report);
-    }) : null);
+    replace(
+      more,
+      !showsAll && names.length > 12
+        ? button(`Show ${plural(names.length - 12, "more chart")}`, () => {
+            showsAll = true;
+            remember({ all: "1" });
+            refresh().catch(report);
+          })
+        : null,
+    );
     for (const name of showsAll ? names : names.slice(0, 12)) {
       // A run that is still read may not have the series yet.
-      const sources = found.runs.flatMap((run, place) => (run.series.includes(name) ? [{ run: run.id, name, label: run.name, place }] : []));
+      const sources = found.runs.flatMap((run, place) =>
+        run.series.includes(name) ? [{ run: run.id, name, label: run.name, place }] : [],
+      );
       const known = charts.get(name);
       if (known && known.sources.map((each) => each.run).join() === sources.map((each) => each.run).join()) continue;
-      const chart = new SeriesChart(titleOf(name), sources, time, { height: name === names[0] ? 340 : 220, view, report, isNamed: true, words: name.startsWith("system/") ? wordsOf(name) : number });
+      const chart = new SeriesChart(titleOf(name), sources, time, {
+        height: name === names[0] ? 340 : 220,
+        view,
+        report,
+        isNamed: true,
+        words: name.startsWith("system/") ? wordsOf(name) : number,
+      });
       charts.set(name, chart);
       if (known) known.element.replaceWith(chart.element);
       else (name === names[0] && is_loss(name) < 2 ? lossPlace : curves).append(chart.element);
       known?.close();
     }
     await Promise.all([...charts.values()].map((chart) => chart.load()));
-    const steps = [...charts.values()].flatMap((chart) => chart.found.flatMap((each) => (each?.last.length ? [each.last.at(-1)] : [])));
+    const steps = [...charts.values()].flatMap((chart) =>
+      chart.found.flatMap((each) => (each?.last.length ? [each.last.at(-1)] : [])),
+    );
     time.onsets = onsetsOf(found.runs);
     time.extend(0, Math.max(last, ...steps));
     drawConfiguration(found);
-    document.documentElement.dataset.ready = found.runs.every((run) => run.ready && run.checked >= run.steps) ? "yes" : "part";
+    document.documentElement.dataset.ready = found.runs.every((run) => run.ready && run.checked >= run.steps)
+      ? "yes"
+      : "part";
   }
 
   return {
@@ -125,6 +236,5 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       closed = true;
       charts.forEach((chart) => chart.close());
     },
-    colours: CURVES,
   };
 }

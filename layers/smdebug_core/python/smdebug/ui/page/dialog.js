@@ -16,15 +16,19 @@ export function dialog(title, content, actions = []) {
       "p",
       { class: "actions" },
       ...actions.map(([text, act, kind]) =>
-        button(text, async () => {
-          try {
-            if ((await act()) !== false) close();
-          } catch (error) {
-            const line = box.querySelector(".problem") || h("p", { class: "problem", role: "alert" });
-            line.textContent = error.message;
-            content.append(line);
-          }
-        }, { class: kind || "" }),
+        button(
+          text,
+          async () => {
+            try {
+              if ((await act()) !== false) close();
+            } catch (error) {
+              const line = box.querySelector(".problem") || h("p", { class: "problem", role: "alert" });
+              line.textContent = error.message;
+              content.append(line);
+            }
+          },
+          { class: kind || "" },
+        ),
       ),
       button(actions.length ? "Cancel" : "Close", close),
     ),

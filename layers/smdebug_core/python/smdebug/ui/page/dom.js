@@ -14,7 +14,8 @@ export function h(tag, properties = {}, ...children) {
 }
 
 const FOCUSABLE = "a[href], button, input, select, summary, [tabindex]";
-const nameOf = (part) => [part.tagName, part.getAttribute("href"), part.getAttribute("aria-label") || part.textContent].join("\n");
+const nameOf = (part) =>
+  [part.tagName, part.getAttribute("href"), part.getAttribute("aria-label") || part.textContent].join("\n");
 
 // If what had the focus is made anew, the same part gets it, or else what is in its place.
 export function replace(element, ...children) {
@@ -55,8 +56,12 @@ export function button(text, onclick, properties = {}) {
 
 // A button that opens a list of buttons; it closes at a choice, a click elsewhere and Escape.
 export function menu(text, label, items) {
-  const box = h("details", { class: "menu" }, h("summary", { text, "aria-label": label, title: label }),
-    h("div", { class: "items" }, ...items.filter(Boolean)));
+  const box = h(
+    "details",
+    { class: "menu" },
+    h("summary", { text, "aria-label": label, title: label }),
+    h("div", { class: "items" }, ...items.filter(Boolean)),
+  );
   box.addEventListener("click", (event) => event.target.closest(".items button") && (box.open = false));
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !box.open) return;
@@ -64,11 +69,19 @@ export function menu(text, label, items) {
     box.firstElementChild.focus();
     event.stopPropagation();
   });
-  box.addEventListener("focusout", (event) => event.relatedTarget && !box.contains(event.relatedTarget) && (box.open = false));
+  box.addEventListener(
+    "focusout",
+    (event) => event.relatedTarget && !box.contains(event.relatedTarget) && (box.open = false),
+  );
   return box;
 }
 
-document.addEventListener("pointerdown", (event) => document.querySelectorAll("details.menu[open]").forEach((box) => box.contains(event.target) || (box.open = false)));
+document.addEventListener("pointerdown", (event) =>
+  document.querySelectorAll("details.menu[open]").forEach((each) => {
+    const box = /** @type {HTMLDetailsElement} */ (each);
+    if (!box.contains(/** @type {Element} */ (event.target))) box.open = false;
+  }),
+);
 
 // Size a canvas to its element in device pixels; return its context, scaled to CSS pixels.
 export function sized(canvas, width, height) {
@@ -84,6 +97,43 @@ export function sized(canvas, width, height) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   return context;
+}
+
+// A part that folds. It stays open or closed when its content is made anew.
+export class Folded {
+  // `opened` is called whenever somebody opens it.
+  constructor({ open = false, opened = () => {} } = {}) {
+    this.open = open;
+    this.opened = opened;
+    this.isNew = true;
+    this.element = h("div");
+    this.summary = h("summary");
+    this.content = h("div");
+    this.details = h("details", { open, ontoggle: () => this.toggled() }, this.summary, this.content);
+  }
+
+  // Show that content; without a summary, nothing.
+  show(summary, ...content) {
+    if (summary === null) {
+      replace(this.element);
+      return;
+    }
+    this.isNew = false;
+    this.summary.textContent = summary;
+    this.details.open = this.open;
+    replace(this.content, ...content);
+    if (!this.details.isConnected) this.element.replaceChildren(this.details);
+  }
+
+  toggled() {
+    if (this.open === this.details.open) return;
+    this.open = this.details.open;
+    if (this.open) this.opened();
+  }
+
+  warn() {
+    this.summary.className = "warn";
+  }
 }
 
 export function debounced(milliseconds, act) {

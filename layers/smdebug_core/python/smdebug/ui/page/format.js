@@ -16,6 +16,10 @@ export function plural(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
+export function percent(share) {
+  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(2)}%`;
+}
+
 export function duration(seconds) {
   if (seconds === null || seconds === undefined || !(seconds >= 0)) return "–";
   if (seconds < 90) return `${Math.round(seconds)} s`;
@@ -28,7 +32,8 @@ export function moment(seconds) {
   if (!seconds) return "–";
   const date = new Date(seconds * 1000);
   const two = (value) => String(value).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
 // How long ago that was; a clock that is wrong makes no negative time.
@@ -61,20 +66,43 @@ const TITLES = {
   "system/machine_memory_percent": "Memory of the machine, %",
 };
 
+/** @type {Record<string, string>} */
+const OF_GPU = {
+  utilisation_percent: "utilisation, %",
+  memory_bytes: "memory used",
+  memory_total_bytes: "total memory",
+};
+
+function learningRate(optimizer, group) {
+  const which = [optimizer ? `optimizer ${optimizer}` : "", optimizer || group ? `group ${group}` : ""];
+  return ["Learning rate", ...which].filter(Boolean).join(", ");
+}
+
 // The name of a series in words: `system/step_seconds` is "Seconds per step".
 export function titleOf(name) {
   if (TITLES[name]) return TITLES[name];
   const rate = /^learning_rate\/(\d+)\/(\d+)$/.exec(name);
-  if (rate) return `Learning rate${rate[1] === "0" ? "" : `, optimizer ${rate[1]}`}${rate[1] === "0" && rate[2] === "0" ? "" : `, group ${rate[2]}`}`;
+  if (rate) return learningRate(Number(rate[1]), Number(rate[2]));
   const gpu = /^system\/gpu(\d+)_(.+)$/.exec(name);
-  if (gpu) return `GPU ${gpu[1]}: ${{ utilisation_percent: "utilisation, %", memory_bytes: "memory used", memory_total_bytes: "total memory" }[gpu[2]] || gpu[2].replaceAll("_", " ")}`;
-  const words = name.replace(/^system\//, "").replace(/_(bytes|percent|seconds)$/, "").replaceAll("_", " ");
+  if (gpu) return `GPU ${gpu[1]}: ${OF_GPU[gpu[2]] || gpu[2].replaceAll("_", " ")}`;
+  const words = name
+    .replace(/^system\//, "")
+    .replace(/_(bytes|percent|seconds)$/, "")
+    .replaceAll("_", " ");
   return name.startsWith("system/") ? words.charAt(0).toUpperCase() + words.slice(1) : name;
 }
 
 const STATISTICS = {
-  count: "number of values", non_finite: "NaN or infinite values", zeros: "zeros", min: "smallest value", max: "largest value",
-  mean: "mean", mean_abs: "mean magnitude", rms: "root mean square", std: "standard deviation", p50: "median",
+  count: "number of values",
+  non_finite: "NaN or infinite values",
+  zeros: "zeros",
+  min: "smallest value",
+  max: "largest value",
+  mean: "mean",
+  abs_mean: "mean magnitude",
+  rms: "root mean square",
+  std: "standard deviation",
+  p50: "median",
 };
 
 // The name of a statistic in words: `p05` is "5 % quantile".
@@ -84,9 +112,15 @@ export function statisticName(name) {
 }
 
 const FACTS = {
-  training: "model in training mode", gradients: "gradients computed", shapes: "shapes of the inputs", distinct_rows: "distinct rows of the batch",
-  optimizer_steps: "optimizer has stepped", backward_passes: "backward passes", gradients_were_reset: "gradients were reset",
-  updates_are_sampled: "updates are sampled", other_mode: "modules in another mode",
+  training: "model in training mode",
+  gradients: "gradients computed",
+  shapes: "shapes of the inputs",
+  distinct_rows: "distinct rows of the batch",
+  optimizer_steps: "optimizer has stepped",
+  backward_passes: "backward passes",
+  gradients_were_reset: "gradients were reset",
+  updates_are_sampled: "updates are sampled",
+  other_mode: "modules in another mode",
 };
 
 export function factName(name) {

@@ -1,7 +1,13 @@
 // The colours of the heat map: a statistic of every tensor and step as the index of a colour.
 
 const NOT_FINITE = 255;
-const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+const STOPS = [
+  [68, 1, 84],
+  [59, 82, 139],
+  [33, 145, 140],
+  [94, 201, 98],
+  [253, 231, 37],
+];
 const SIGNED = new Set(["mean", "min", "max", "p01", "p05", "p25", "p50", "p75", "p95", "p99"]);
 
 export const COLOURS = (() => {
@@ -20,7 +26,8 @@ export const COLOURS = (() => {
 // The index of the cell that counts where several share a place: the largest, or of the smallest values the
 // smallest (0: not measured). A value that is not finite counts always.
 export const largest = (a, b) => (a > b ? a : b);
-export const smallest = (a, b) => (a === NOT_FINITE || b === NOT_FINITE ? NOT_FINITE : a === 0 || b === 0 ? a || b : a < b ? a : b);
+export const smallest = (a, b) =>
+  a === NOT_FINITE || b === NOT_FINITE ? NOT_FINITE : a === 0 || b === 0 ? a || b : a < b ? a : b;
 
 // A colour of the table as text, for what is drawn by shapes: `share` is its place from the lowest to the highest.
 export function inkAt(share) {

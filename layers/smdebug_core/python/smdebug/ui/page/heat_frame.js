@@ -85,13 +85,25 @@ export function labelledPicture({ title, labels, rowHeight, width, range, time, 
     if (at % every || y > head + height) return;
     context.fillText(fitted(context, text, gutter - 16 - 10 * depth), 8 + 10 * depth, y + 4);
   });
-  context.drawImage(part(width, 22, (found, w) => drawSteps(sized(found, w, 22), time.window, w)), gutter, head + height, width, 22);
+  context.drawImage(
+    part(width, 22, (found, w) => drawSteps(sized(found, w, 22), time.window, w)),
+    gutter,
+    head + height,
+    width,
+    22,
+  );
   const y = head + height + 30;
   context.fillStyle = color("quiet");
   const low = number(10 ** range[0]);
   const start = gutter + context.measureText(low).width + 8;
   context.fillText(low, gutter, y + 9);
-  context.drawImage(part(160, 10, (found, w, hgt) => drawScale(sized(found, w, hgt), w, hgt)), start, y, 160, 10);
+  context.drawImage(
+    part(160, 10, (found, w, hgt) => drawScale(sized(found, w, hgt), w, hgt)),
+    start,
+    y,
+    160,
+    10,
+  );
   context.fillText(`${number(10 ** range[1])} (logarithmic)`, start + 168, y + 9);
   context.fillStyle = color("bad");
   context.fillText("■ not finite", start + 310, y + 9);

@@ -16,7 +16,18 @@ function columnsOf({ first, columns }, [from, to], width) {
   return starts;
 }
 
-// Paint the rows that are visible from `top` on over the steps of the window.
+/**
+ * Paint the rows that are visible from `top` on over the steps of the window.
+ * @param {ImageData} image
+ * @param {object} what
+ * @param {{first: number[], last: number[], columns: number}} what.data
+ * @param {{cells: Uint8Array}[]} what.rows
+ * @param {number} what.rowHeight
+ * @param {number} what.top
+ * @param {number[]} what.window
+ * @param {(a: number, b: number) => number} what.chief which of two cells in one place counts
+ * @param {number} what.gap between rows
+ */
 export function paint(image, { data, rows, rowHeight, top, window: [from, to], chief, gap }) {
   const { width, height } = image;
   const starts = columnsOf(data, [from, to], width);

@@ -4,16 +4,29 @@ import { get, matrix } from "./api.js";
 import { button, debounced, download, h, replace, sized } from "./dom.js";
 import { number, statisticName } from "./format.js";
 import { cellsOf, largest, smallest } from "./heat_cells.js";
+import { cellInWords } from "./heat_words.js";
 import { drawOnsets, drawScale, drawSteps, labelledPicture } from "./heat_frame.js";
 import { paint } from "./heat_pixels.js";
+import { isPrinting } from "./printing.js";
 import { MARGIN, gutter } from "./timeline.js";
 import { MOST_OPEN, foldingOf, openAll, openFor, openPaths, openThese, shownRows, treeOf, unfold } from "./tree.js";
 
 const HEIGHT = 460;
+const PRINTED_HEIGHT = 900;
 const ROW = 17;
+const WHERE = "The same numbers are in the panel of each tensor.";
 
 export class HeatMap {
-  // `remember` keeps in the address which modules are open (`tree`) and whether all rows fit into the window (`fit`).
+  /**
+   * @param {string} run
+   * @param {import("./timeline.js").TimeLine} time
+   * @param {object} options
+   * @param {(error: Error) => void} options.report
+   * @param {(kind: string, tensor: string, step?: number) => void} options.chosen
+   * @param {(values: Record<string, any>) => void} [options.remember] keeps in the address what is open
+   * @param {string} [options.tree] which modules are open
+   * @param {boolean} [options.fit] whether all rows fit into the window
+   */
   constructor(run, time, { report, chosen, remember = () => {}, tree = "", fit = false }) {
     this.run = run;
     this.time = time;
@@ -26,7 +39,10 @@ export class HeatMap {
     this.extreme = "high";
     this.fitted = fit;
     this.names = [];
+    /** @type {import("./types/answers.js").Matrix | null} */
     this.data = null;
+    this.cells = new Uint8Array();
+    this.range = [0, 1];
     this.shown = [];
     this.asked = 0;
     this.canvas = h("canvas", { role: "img", "aria-label": "Layers by steps", tabindex: "0" });
@@ -39,7 +55,15 @@ export class HeatMap {
     this.low = h("span");
     this.high = h("span");
     this.note = h("span", { class: "quiet" });
-    this.legend = h("div", { class: "legend" }, this.low, this.scaleCanvas, this.high, h("span", { class: "bad", text: "■ not finite" }), this.note);
+    this.legend = h(
+      "div",
+      { class: "legend" },
+      this.low,
+      this.scaleCanvas,
+      this.high,
+      h("span", { class: "bad", text: "■ not finite" }),
+      this.note,
+    );
     this.element = h("div", {}, h("div", { class: "heat" }, this.scroll, this.axis, this.cross), this.legend, this.tip);
     this.later = debounced(120, () => this.load().catch(report));
     this.listener = () => {
@@ -110,7 +134,7 @@ export class HeatMap {
 
   colour() {
     const { cells, range } = cellsOf(this.data, this.statistic, this.extreme);
-    Object.assign(this, { cells, range });
+    [this.cells, this.range] = [cells, range];
     this.low.textContent = number(10 ** range[0]);
     this.high.textContent = number(10 ** range[1]);
     drawScale(sized(this.scaleCanvas, 160, 10), 160, 10);
@@ -133,28 +157,46 @@ export class HeatMap {
       }
       row.cells = cells;
     }
-    this.rowHeight = this.fitted ? Math.max(1, Math.min(ROW, HEIGHT / Math.max(1, this.shown.length))) : ROW;
+    const most = isPrinting() ? PRINTED_HEIGHT : HEIGHT; // paper does not scroll
+    const fits = this.fitted || isPrinting();
+    this.rowHeight = fits ? Math.max(1, Math.min(ROW, most / Math.max(1, this.shown.length))) : ROW;
     const height = Math.max(this.rowHeight * this.shown.length, 1);
-    this.visible = Math.min(HEIGHT, height);
+    this.visible = Math.min(most, height);
     this.scroll.style.height = `${this.visible}px`;
     this.layers.style.height = `${height}px`;
-    const focused = this.layers.contains(document.activeElement) ? document.activeElement.dataset.path : null;
+    const active = /** @type {HTMLElement} */ (document.activeElement);
+    const focused = this.layers.contains(active) ? active.dataset.path : null;
     const labelled = this.rowHeight >= 11 ? this.shown : [];
-    replace(this.layers, ...labelled.map((row, at) => {
-      const label_of = h("button", {
-        type: "button", text: this.labelOf(row), title: row.node.full || row.node.path, "data-path": row.node.path,
-        "aria-expanded": row.leaf ? null : String(row.node.open),
-        "aria-current": row.leaf && row.node.full === this.current ? "true" : null,
-        onclick: () => (row.leaf ? this.choose_tensor(row) : this.fold(row)),
-      });
-      label_of.style.top = `${at * this.rowHeight}px`;
-      label_of.style.height = `${this.rowHeight}px`;
-      label_of.style.paddingLeft = `${4 + 10 * row.depth}px`;
-      return label_of;
-    }));
-    if (focused) [...this.layers.children].find((each) => each.dataset.path === focused)?.focus({ preventScroll: true });
-    this.canvas.setAttribute("aria-label", `${statisticName(this.statistic)} of ${this.kind}: ${this.names.length} tensors by steps. The same numbers are in the panel of each tensor.`);
+    replace(
+      this.layers,
+      ...labelled.map((row, at) => {
+        const label_of = h("button", {
+          type: "button",
+          text: this.labelOf(row),
+          title: row.node.full || row.node.path,
+          "data-path": row.node.path,
+          "aria-expanded": row.leaf ? null : String(row.node.open),
+          "aria-current": row.leaf && row.node.full === this.current ? "true" : null,
+          onclick: () => (row.leaf ? this.choose_tensor(row) : this.fold(row)),
+        });
+        label_of.style.top = `${at * this.rowHeight}px`;
+        label_of.style.height = `${this.rowHeight}px`;
+        label_of.style.paddingLeft = `${4 + 10 * row.depth}px`;
+        return label_of;
+      }),
+    );
+    if (focused)
+      [...this.layers.children].find((each) => each.dataset.path === focused)?.focus({ preventScroll: true });
+    this.canvas.setAttribute(
+      "aria-label",
+      `${statisticName(this.statistic)} of ${this.kind}: ${this.names.length} tensors by steps. ${WHERE}`,
+    );
     this.draw();
+  }
+
+  // In other colours, or on paper.
+  redraw() {
+    if (this.tree && this.data) this.arrange();
   }
 
   labelOf(row) {
@@ -211,8 +253,17 @@ export class HeatMap {
     // Where a pixel of the device is larger than that of the page, every pixel is computed: none may be left out.
     const scale = Math.min(1, ratio);
     const [wide, high] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
-    const image = this.image?.width === wide && this.image.height === high ? this.image : (this.image = new ImageData(wide, high));
-    paint(image, { data: this.data, rows: this.shown, rowHeight: this.rowHeight * scale, top: this.scroll.scrollTop * scale, window: this.time.window, chief: this.chief, gap: this.gap });
+    const image =
+      this.image?.width === wide && this.image.height === high ? this.image : (this.image = new ImageData(wide, high));
+    paint(image, {
+      data: this.data,
+      rows: this.shown,
+      rowHeight: this.rowHeight * scale,
+      top: this.scroll.scrollTop * scale,
+      window: this.time.window,
+      chief: this.chief,
+      gap: this.gap,
+    });
     if (ratio <= 1) context.putImageData(image, 0, 0);
     else {
       const buffer = this.buffer || (this.buffer = document.createElement("canvas"));
@@ -243,13 +294,18 @@ export class HeatMap {
 
   listen() {
     let drag = null;
-    this.canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaX) < Math.abs(event.deltaY)) return;
-      event.preventDefault();
-      const place = this.at(event);
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.time.pan((event.deltaX || event.deltaY) / 1000);
-      else this.time.zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, place?.step);
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaX) < Math.abs(event.deltaY)) return;
+        event.preventDefault();
+        const place = this.at(event);
+        if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))
+          this.time.pan((event.deltaX || event.deltaY) / 1000);
+        else this.time.zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, place?.step);
+      },
+      { passive: false },
+    );
     this.canvas.addEventListener("pointerdown", (event) => {
       drag = { x: event.clientX, window: this.time.window, moved: false };
       this.canvas.setPointerCapture(event.pointerId);
@@ -284,12 +340,7 @@ export class HeatMap {
     this.tip.hidden = !place;
     this.time.point(place ? place.step : null, this);
     if (!place) return;
-    const { row, column } = place;
-    const { columns, low, high, first, last } = this.data;
-    const cell = row.rows[0] * columns + column;
-    const steps = first[column] === last[column] ? `step ${first[column]}` : `steps ${first[column]}–${last[column]}`;
-    const value = row.rows.length > 1 ? `${row.rows.length} tensors` : high[cell] === Infinity ? "not finite" : Number.isNaN(high[cell]) ? "not measured" : low[cell] === high[cell] ? number(high[cell]) : `${number(low[cell])} to ${number(high[cell])}`;
-    this.tip.textContent = `${row.node.full || row.node.path} · ${steps} · ${statisticName(this.statistic)} ${value}`;
+    this.tip.textContent = cellInWords(this.data, place.row, place.column, this.statistic);
     this.tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 300)}px`;
     this.tip.style.top = `${event.clientY + 16}px`;
   }
@@ -297,11 +348,24 @@ export class HeatMap {
   // All rows, also those that are scrolled away.
   picture() {
     if (!this.data) return;
+    const extremes = `, the ${this.extreme === "low" ? "smallest" : "largest"} of several steps`;
     const canvas = labelledPicture({
-      title: `${statisticName(this.statistic)} of ${this.kind}${this.data.exact ? "" : `, the ${this.extreme === "low" ? "smallest" : "largest"} of several steps`}`,
+      title: `${statisticName(this.statistic)} of ${this.kind}${this.data.exact ? "" : extremes}`,
       labels: this.shown.map((row) => ({ text: this.labelOf(row), depth: row.depth })),
-      rowHeight: this.rowHeight, width: Math.floor(this.width), range: this.range, time: this.time,
-      paintInto: (image) => paint(image, { data: this.data, rows: this.shown, rowHeight: this.rowHeight, top: 0, window: this.time.window, chief: this.chief, gap: this.gap }),
+      rowHeight: this.rowHeight,
+      width: Math.floor(this.width),
+      range: this.range,
+      time: this.time,
+      paintInto: (image) =>
+        paint(image, {
+          data: this.data,
+          rows: this.shown,
+          rowHeight: this.rowHeight,
+          top: 0,
+          window: this.time.window,
+          chief: this.chief,
+          gap: this.gap,
+        }),
     });
     canvas.toBlob((image) => download(`${this.kind}-${this.statistic}.png`, image));
   }
@@ -310,12 +374,16 @@ export class HeatMap {
     return [
       button("Unfold all", () => this.foldAll(true)),
       button("Fold all", () => this.foldAll(false)),
-      button("Fit", (event) => {
-        this.fitted = !this.fitted;
-        event.target.setAttribute("aria-pressed", String(this.fitted));
-        this.remember({ fit: this.fitted ? "1" : "" });
-        if (this.tree) this.arrange();
-      }, { "aria-pressed": String(this.fitted), title: "Squeeze all rows into the window" }),
+      button(
+        "Fit",
+        (event) => {
+          this.fitted = !this.fitted;
+          event.target.setAttribute("aria-pressed", String(this.fitted));
+          this.remember({ fit: this.fitted ? "1" : "" });
+          if (this.tree) this.arrange();
+        },
+        { "aria-pressed": String(this.fitted), title: "Squeeze all rows into the window" },
+      ),
       button("PNG", () => this.picture(), { title: "Save all rows as a picture" }),
     ];
   }

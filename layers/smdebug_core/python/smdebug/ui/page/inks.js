@@ -2,11 +2,25 @@
 
 import { color, h, sized } from "./dom.js";
 
-export const CURVES = ["curve", "curve2", "curve3", "curve4", "curve5", "curve6", "curve7", "curve8", "curve9", "curve10"];
+export const CURVES = [
+  "curve",
+  "curve2",
+  "curve3",
+  "curve4",
+  "curve5",
+  "curve6",
+  "curve7",
+  "curve8",
+  "curve9",
+  "curve10",
+];
 
 // The ink of the run at a place: ten colours, then the same ones dashed, then dotted.
 export function inkOf(place) {
-  return { stroke: color(CURVES[place % CURVES.length]), dash: [[], [8, 4], [2, 3], [10, 3, 2, 3]][Math.floor(place / CURVES.length) % 4] };
+  return {
+    stroke: color(CURVES[place % CURVES.length]),
+    dash: [[], [8, 4], [2, 3], [10, 3, 2, 3]][Math.floor(place / CURVES.length) % 4],
+  };
 }
 
 // A short piece of a run's curve, which distinguishes the runs of a comparison.

@@ -1,8 +1,14 @@
 // Refreshing a screen: one refresh at a time, as a late answer must not cover a newer one.
 
-// Return a function that refreshes; whatever changes while it runs is shown by one more refresh. `pauseAfter` says
-// for how many milliseconds that waits after a refresh of a given duration. Nothing is refreshed once `isClosed`.
-export function oneAtATime(refresh, { isClosed = () => false, pauseAfter = () => 0 } = {}) {
+/**
+ * Return a function that refreshes; whatever changes while it runs is shown by one more refresh.
+ * @param {() => Promise<void>} refresh
+ * @param {object} options
+ * @param {() => boolean} [options.isClosed] nothing is refreshed once it is
+ * @param {(duration: number) => number} [options.pauseAfter] for how many milliseconds one more refresh waits after
+ *   one that took so many
+ */
+export function oneAtATime(refresh, { isClosed = () => false, pauseAfter = (_) => 0 } = {}) {
   let running = null;
   let isWanted = false;
 
@@ -11,7 +17,10 @@ export function oneAtATime(refresh, { isClosed = () => false, pauseAfter = () =>
     while (isWanted && !isClosed()) {
       isWanted = false;
       const begun = performance.now();
-      problem = await refresh().then(() => null, (error) => error);
+      problem = await refresh().then(
+        () => null,
+        (error) => error,
+      );
       if (isWanted) await new Promise((resolve) => setTimeout(resolve, pauseAfter(performance.now() - begun)));
     }
     running = null; // before anything else can ask for a refresh

@@ -1,7 +1,7 @@
 // The curves of one scalar, of one run or several, with both extremes of each stretch of steps.
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
-import { get } from "./api.js";
+import { blob, get, report as held } from "./api.js";
 import { chartPicture, svgOf } from "./chart_files.js";
 import { ALONE, axes, marksPlugin } from "./chart_parts.js";
 import { button, color, csvOf, debounced, download, h, menu } from "./dom.js";
@@ -11,9 +11,28 @@ import { MARGIN, gutter } from "./timeline.js";
 
 const FRAME = 8; // pixels between the border of a chart and its inside
 
-// One chart of one or several scalars: `sources` are [{run, name, label}].
+/** @typedef {{run: string, name: string, label?: string, place?: number}} Source */
+
+// One chart of one or several scalars.
 export class SeriesChart {
-  constructor(title, sources, time, { height = 170, view, report, words = number, isNamed = false, isAligned = false } = {}) {
+  /**
+   * @param {string} title
+   * @param {Source[]} sources
+   * @param {import("./timeline.js").TimeLine} time
+   * @param {object} options
+   * @param {import("./chart_view.js").ChartView} options.view
+   * @param {(error: Error) => void} options.report
+   * @param {number} [options.height]
+   * @param {(value: number) => string} [options.words]
+   * @param {boolean} [options.isNamed] whether a single curve has its name, too
+   * @param {boolean} [options.isAligned] with the heat map: both are as wide as the page
+   */
+  constructor(
+    title,
+    sources,
+    time,
+    { height = 170, view, report, words = number, isNamed = false, isAligned = false },
+  ) {
     this.view = view;
     this.name = sources[0].name;
     this.sources = sources;
@@ -29,22 +48,42 @@ export class SeriesChart {
     this.place = h("div");
     this.note = h("span", { class: "quiet note" });
     this.readout = h("output", { class: "readout" });
-    this.logButton = button("Log scale", () => {
-      this.log = !this.log;
-      view.setLog(this.name, this.log);
-      this.logButton.setAttribute("aria-pressed", String(this.log));
-      this.remark();
-      this.rebuild();
-    }, { "aria-pressed": String(this.log) });
-    this.legend = isNamed || sources.length > 1 ? h("div", { class: "keys-of-curves", role: "group", "aria-label": `Curves of ${title}` }) : null;
-    this.element = h("figure", { class: "chart pairs", role: "group", "aria-label": title },
-      h("header", {}, h("span", { class: "title", text: title, title }), this.note, this.readout,
-        menu("⋯", `Scale and export of ${title}`, [this.logButton,
+    this.logButton = button(
+      "Log scale",
+      () => {
+        this.log = !this.log;
+        view.setLog(this.name, this.log);
+        this.logButton.setAttribute("aria-pressed", String(this.log));
+        this.remark();
+        this.rebuild();
+      },
+      { "aria-pressed": String(this.log) },
+    );
+    this.legend =
+      isNamed || sources.length > 1
+        ? h("div", { class: "keys-of-curves", role: "group", "aria-label": `Curves of ${title}` })
+        : null;
+    this.element = h(
+      "figure",
+      { class: "chart pairs", role: "group", "aria-label": title },
+      h(
+        "header",
+        {},
+        h("span", { class: "title", text: title, title }),
+        this.note,
+        this.readout,
+        menu("⋯", `Scale and export of ${title}`, [
+          this.logButton,
           button("Save as PNG", () => this.picture()),
           button("Save as SVG", () => this.drawing()),
-          sources.length === 1 ? button("Save every value as CSV", () => this.table())
-            : button("Save what is shown as CSV", () => this.shownTable())])),
-      this.place, this.legend);
+          sources.length === 1 && !held
+            ? button("Save every value as CSV", () => this.table())
+            : button("Save what is shown as CSV", () => this.shownTable()),
+        ]),
+      ),
+      this.place,
+      this.legend,
+    );
     this.pointer = (step, source) => this.point(step, source);
     time.pointed.add(this.pointer);
     this.listener = () => {
@@ -58,7 +97,9 @@ export class SeriesChart {
     };
     view.listeners.add(this.changed);
     this.later = debounced(90, () => this.load().catch((error) => report?.(error)));
-    this.observer = new ResizeObserver(() => this.chart && this.chart.setSize({ width: this.width, height: this.height }));
+    this.observer = new ResizeObserver(
+      () => this.chart && this.chart.setSize({ width: this.width, height: this.height }),
+    );
     this.observer.observe(this.place);
   }
 
@@ -70,11 +111,14 @@ export class SeriesChart {
     const mine = ++this.asked;
     const [from, to] = this.time.window;
     const range = this.time.isWhole ? {} : { first: Math.floor(from), last: Math.ceil(to) };
-    const found = await Promise.all(this.sources.map(({ run, name }) =>
-      get(`run/${run}/series`, { name, ...range, points: Math.round(this.width * 1.5) }).catch((error) => {
-        if (error.status === 404) return null;
-        throw error;
-      })));
+    const found = await Promise.all(
+      this.sources.map(({ run, name }) =>
+        get(`run/${run}/series`, { name, ...range, points: Math.round(this.width * 1.5) }).catch((error) => {
+          if (error.status === 404) return null;
+          throw error;
+        }),
+      ),
+    );
     if (mine !== this.asked || !this.element.isConnected) return;
     this.found = found;
     const odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
@@ -109,12 +153,17 @@ export class SeriesChart {
   }
 
   missing() {
-    return this.found.flatMap((each) => (each ? each.first.flatMap((first, at) => (this.isOdd(each, at) ? [[first, each.last[at]]] : [])) : []));
+    return this.found.flatMap((each) =>
+      each ? each.first.flatMap((first, at) => (this.isOdd(each, at) ? [[first, each.last[at]]] : [])) : [],
+    );
   }
 
   remark() {
     const below = this.log && this.found.some((each) => each?.low.some((value) => value !== null && value <= 0));
-    const words = [this.odd ? `${this.odd.toLocaleString("en-US")} not finite` : "", below ? "values of 0 or less are marked below" : ""];
+    const words = [
+      this.odd ? `${this.odd.toLocaleString("en-US")} not finite` : "",
+      below ? "values of 0 or less are marked below" : "",
+    ];
     this.note.textContent = words.filter(Boolean).join(", ");
     this.note.className = this.odd ? "bad note" : "quiet note";
   }
@@ -137,27 +186,44 @@ export class SeriesChart {
       bands.push({ series: [2 * at + 1, 2 * at + 2], fill: color("band") });
     });
     const time = this.time;
-    this.chart = new uPlot({
-      width: this.width, height: this.height, series, bands, axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
-      padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
-      scales: { x: { time: false, range: () => time.window }, y: { distr: this.log ? 3 : 1 } },
-      legend: { show: false }, focus: { alpha: 0.15 },
-      cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
-      plugins: [marksPlugin(time, () => this.missing()), { hooks: {
-        setSelect: (chart) => {
-          if (chart.select.width < 4) return;
-          time.show(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
-          chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-        },
-        setCursor: (chart) => {
-          if (this.isPointedAt) return;
-          const inside = chart.cursor.left >= 0;
-          const step = inside ? chart.posToVal(chart.cursor.left, "x") : null;
-          this.read(step);
-          time.point(step, this);
-        },
-      } }],
-    }, this.data(), this.place);
+    this.chart = new uPlot(
+      {
+        width: this.width,
+        height: this.height,
+        series,
+        bands,
+        axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
+        padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
+        scales: { x: { time: false, range: () => time.window }, y: { distr: this.log ? 3 : 1 } },
+        legend: { show: false },
+        focus: { alpha: 0.15 },
+        cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
+        plugins: [
+          marksPlugin(time, () => this.missing()),
+          {
+            hooks: {
+              setSelect: (chart) => {
+                if (chart.select.width < 4) return;
+                time.show(
+                  chart.posToVal(chart.select.left, "x"),
+                  chart.posToVal(chart.select.left + chart.select.width, "x"),
+                );
+                chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+              },
+              setCursor: (chart) => {
+                if (this.isPointedAt) return;
+                const inside = chart.cursor.left >= 0;
+                const step = inside ? chart.posToVal(chart.cursor.left, "x") : null;
+                this.read(step);
+                time.point(step, this);
+              },
+            },
+          },
+        ],
+      },
+      this.data(),
+      this.place,
+    );
     this.chart.over.addEventListener("dblclick", () => time.show(time.first, time.last));
     this.read(null);
   }
@@ -178,8 +244,15 @@ export class SeriesChart {
       while (at > 0 && each.first[at] > step) at--;
       if (at + 1 < each.first.length && each.first[at + 1] - step < step - each.last[at]) at++;
     }
-    const words = each.not_finite[at] ? "not finite" : each.low[at] === each.high[at] ? this.words(each.high[at]) : `${this.words(each.low[at])} to ${this.words(each.high[at])}`;
-    const range = each.first[at] === each.last[at] ? `step ${count(each.first[at])}` : `steps ${count(each.first[at])}–${count(each.last[at])}`;
+    const words = each.not_finite[at]
+      ? "not finite"
+      : each.low[at] === each.high[at]
+        ? this.words(each.high[at])
+        : `${this.words(each.low[at])} to ${this.words(each.high[at])}`;
+    const range =
+      each.first[at] === each.last[at]
+        ? `step ${count(each.first[at])}`
+        : `steps ${count(each.first[at])}–${count(each.last[at])}`;
     return { words, range };
   }
 
@@ -191,13 +264,30 @@ export class SeriesChart {
     }
     this.readout.textContent = step === null ? "" : `step ${count(Math.round(step))}`;
     if (this.legend.childElementCount !== this.sources.length) {
-      this.legend.replaceChildren(...this.sources.map(({ label, name }, at) => h("button", {
-        type: "button", "aria-pressed": String(!this.isHidden(at)), title: "Show or hide this run in all charts",
-        onclick: () => this.hide(at), onpointerenter: () => this.single(at), onpointerleave: () => this.single(null),
-        onfocus: () => this.single(at), onblur: () => this.single(null),
-      }, swatch(this.placeOf(at)), h("span", { text: label || name }), h("b"))));
+      this.legend.replaceChildren(
+        ...this.sources.map(({ label, name }, at) =>
+          h(
+            "button",
+            {
+              type: "button",
+              "aria-pressed": String(!this.isHidden(at)),
+              title: "Show or hide this run in all charts",
+              onclick: () => this.hide(at),
+              onpointerenter: () => this.single(at),
+              onpointerleave: () => this.single(null),
+              onfocus: () => this.single(at),
+              onblur: () => this.single(null),
+            },
+            swatch(this.placeOf(at)),
+            h("span", { text: label || name }),
+            h("b"),
+          ),
+        ),
+      );
     }
-    this.sources.forEach((_, at) => (this.legend.children[at].lastChild.textContent = this.valueAt(this.found[at], step)?.words ?? "–"));
+    this.sources.forEach(
+      (_, at) => (this.legend.children[at].lastChild.textContent = this.valueAt(this.found[at], step)?.words ?? "–"),
+    );
   }
 
   scale() {
@@ -218,7 +308,9 @@ export class SeriesChart {
   }
 
   get shownCurves() {
-    return this.sources.flatMap(({ label, name }, at) => (this.isHidden(at) ? [] : [{ at, place: this.placeOf(at), label: label || name }]));
+    return this.sources.flatMap(({ label, name }, at) =>
+      this.isHidden(at) ? [] : [{ at, place: this.placeOf(at), label: label || name }],
+    );
   }
 
   picture() {
@@ -231,25 +323,40 @@ export class SeriesChart {
   shownTable() {
     const curves = this.shownCurves;
     const steps = new Map();
-    curves.forEach(({ at }, column) => this.found[at]?.first.forEach((first, place) => {
-      const found = this.found[at];
-      const key = `${first} ${found.last[place]}`;
-      if (!steps.has(key)) steps.set(key, [first, found.last[place], ...curves.flatMap(() => [null, null])]);
-      steps.get(key).splice(2 + 2 * column, 2, found.low[place], found.high[place]);
-    }));
+    curves.forEach(({ at }, column) =>
+      this.found[at]?.first.forEach((first, place) => {
+        const found = this.found[at];
+        const key = `${first} ${found.last[place]}`;
+        if (!steps.has(key)) steps.set(key, [first, found.last[place], ...curves.flatMap(() => [null, null])]);
+        steps.get(key).splice(2 + 2 * column, 2, found.low[place], found.high[place]);
+      }),
+    );
     const rows = [...steps.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    const head = ["first step", "last step", ...curves.flatMap(({ label }) => [`smallest ${label}`, `largest ${label}`])];
+    const head = [
+      "first step",
+      "last step",
+      ...curves.flatMap(({ label }) => [`smallest ${label}`, `largest ${label}`]),
+    ];
     download(`${this.title}.csv`, csvOf([head, ...rows]), "text/csv");
   }
 
   async table() {
-    const { blob } = await import("./api.js");
     const { run, name } = this.sources[0];
     download(`${this.title}.csv`, await blob(`run/${run}/export.csv`, { name }));
   }
 
   drawing() {
-    if (this.chart) download(`${this.title}.svg`, svgOf(this.title, this.chart, this.shownCurves, { log: this.log, words: this.words, onsets: this.time.onsets, hasLegend: this.legend !== null }), "image/svg+xml");
+    if (this.chart)
+      download(
+        `${this.title}.svg`,
+        svgOf(this.title, this.chart, this.shownCurves, {
+          log: this.log,
+          words: this.words,
+          onsets: this.time.onsets,
+          hasLegend: this.legend !== null,
+        }),
+        "image/svg+xml",
+      );
   }
 
   close() {

@@ -47,11 +47,14 @@ export class Strip {
   // `inks` says what the colours mean: [[ink, text]].
   show(rows, words, inks = []) {
     this.rows = rows;
-    replace(this.legend, inks.map(([ink, text]) => {
-      const square = h("i", { class: "square", "aria-hidden": "true" });
-      square.style.background = `var(--${ink})`;
-      return h("span", {}, square, text);
-    }));
+    replace(
+      this.legend,
+      inks.map(([ink, text]) => {
+        const square = h("i", { class: "square", "aria-hidden": "true" });
+        square.style.background = `var(--${ink})`;
+        return h("span", {}, square, text);
+      }),
+    );
     this.canvas.setAttribute("aria-label", `${this.label}: ${words}`);
     this.draw();
   }
@@ -77,7 +80,12 @@ export class Strip {
           if (!inks.has(ink)) inks.set(ink, color(ink));
           context.fillStyle = inks.get(ink);
           const x = place(first);
-          context.fillRect(x, Math.floor(at * size), Math.max(2, place(last) - x), Math.max(1, Math.ceil(size >= 6 ? size - 2 : size)));
+          context.fillRect(
+            x,
+            Math.floor(at * size),
+            Math.max(2, place(last) - x),
+            Math.max(1, Math.ceil(size >= 6 ? size - 2 : size)),
+          );
         }
       });
     }
@@ -99,7 +107,9 @@ export class Strip {
     const isInside = Boolean(row) && step >= from && step <= to;
     this.time.point(isInside ? step : null, this);
     const near = ((to - from) / this.width) * 4;
-    const found = isInside ? row.stretches.findLast((each) => each.first - near <= step && each.last + near >= step) : null;
+    const found = isInside
+      ? row.stretches.findLast((each) => each.first - near <= step && each.last + near >= step)
+      : null;
     this.tip.hidden = !found;
     if (!found) return;
     this.tip.textContent = `${row.name} · ${found.text}`;
@@ -118,19 +128,47 @@ const MODES = { train: "curve", eval: "curve2", predict: "curve4", global: "quie
 
 // The modes of the steps, and one row for each fact that changed.
 export function rowsOfFacts(modes, changes, last) {
-  const rows = [{
-    name: "mode",
-    stretches: modes.map(([first, end, mode], at) => ({
-      first, last: modes[at + 1]?.[0] ?? Math.max(end, last), ink: MODES[mode.toLowerCase()] || "quiet", text: `${mode.toLowerCase()} from step ${first} to ${end}`,
-    })),
-  }];
+  const rows = [
+    {
+      name: "mode",
+      stretches: modes.map(([first, end, mode], at) => ({
+        first,
+        last: modes[at + 1]?.[0] ?? Math.max(end, last),
+        ink: MODES[mode.toLowerCase()] || "quiet",
+        text: `${mode.toLowerCase()} from step ${first} to ${end}`,
+      })),
+    },
+  ];
   const by = new Map();
   changes.forEach(([step, name, value]) => by.set(name, [...(by.get(name) || []), [step, value]]));
   for (const [name, found] of by) {
     if (found.length < 2) continue; // the same from the first step on: it is in the table below
-    rows.push({ name: factName(name), stretches: found.map(([step, value], at) => ({ first: step, last: found[at + 1]?.[0] ?? last, ink: at % 2 ? "curve6" : "line", text: `${value} from step ${step} on` })) });
+    rows.push({
+      name: factName(name),
+      stretches: found.map(([step, value], at) => ({
+        first: step,
+        last: found[at + 1]?.[0] ?? last,
+        ink: at % 2 ? "curve6" : "line",
+        text: `${value} from step ${step} on`,
+      })),
+    });
   }
   return rows.slice(0, 20);
+}
+
+// The steps at which rules have findings, a row for each of them.
+export function rowsOfFindings(rules) {
+  return rules
+    .filter((rule) => rule.steps_found.length)
+    .map((rule) => ({
+      name: rule.name,
+      stretches: rule.steps_found.map((step) => ({
+        first: step,
+        last: step,
+        ink: "bad",
+        text: `finding at step ${step}`,
+      })),
+    }));
 }
 
 // What the colours of the modes mean, of those that the run has.
@@ -138,7 +176,11 @@ export function inksOfModes(modes) {
   return [...new Set(modes.map(([, , mode]) => mode.toLowerCase()))].map((mode) => [MODES[mode] || "quiet", mode]);
 }
 
-export const WORKER_STATES = [["good", "as most workers"], ["bad", "differs from most workers"], ["line", "not saved"]];
+export const WORKER_STATES = [
+  ["good", "as most workers"],
+  ["bad", "differs from most workers"],
+  ["line", "not saved"],
+];
 
 // The workers that differ first; joined stretches of steps with the same state.
 export function rowsOfWorkers({ workers, steps, state }, onlyDifferent) {

@@ -1,39 +1,66 @@
 // One tensor: its history, the distribution of its values, the values per worker, and a part of them.
 
-import { get } from "./api.js";
+import { get, report as held } from "./api.js";
 import { button, color, csvOf, download, h, replace, select, sized } from "./dom.js";
 import { count, number, plural, statisticName } from "./format.js";
+import { quantilesOf } from "./quantiles.js";
 import { plainChart } from "./value_chart.js";
 
-const QUANTILES = ["p01", "p25", "p50", "p75", "p99"];
+const ZOOM = " “Zoom in” makes the training save them for its next steps.";
 const TABLE = ["rms", "mean", "std", "min", "max", "zeros", "non_finite", "count"];
 
 export class TensorPanel {
-  // `remember` keeps in the address what is shown; `closed` gets the focus back.
+  /**
+   * @param {string} run
+   * @param {import("./timeline.js").TimeLine} time
+   * @param {object} options
+   * @param {(error: Error) => void} options.report
+   * @param {(values: Record<string, any>) => void} options.remember keeps in the address what is shown
+   * @param {(kind: string, name: string) => void} options.closed gets the focus back
+   * @param {string} [options.statistic]
+   */
   constructor(run, time, { report, remember, closed, statistic = "rms" }) {
-    Object.assign(this, { run, time, report, remember, closed, statistic });
+    this.run = run;
+    this.time = time;
+    this.report = report;
+    this.remember = remember;
+    this.closed = closed;
+    this.statistic = statistic;
+    this.kind = "";
+    /** @type {number | undefined} */
+    this.step = undefined;
     this.charts = [];
     this.name = "";
     this.asked = 0;
     this.here = h("div");
-    this.element = h("section", { "aria-label": "Tensor", tabindex: "-1", hidden: true, onkeydown: (event) => {
-      if (event.key !== "Escape") return;
-      event.stopPropagation();
-      this.leave();
-    } });
+    this.element = h("section", {
+      "aria-label": "Tensor",
+      tabindex: "-1",
+      hidden: true,
+      onkeydown: (event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        this.leave();
+      },
+    });
   }
 
   get isOpen() {
     return Boolean(this.name);
   }
 
-  // Show a tensor at a step; without one, at the newest.
+  /**
+   * Show a tensor at a step; without one, at the last that has it.
+   * @param {string} kind
+   * @param {string} name
+   * @param {number} [step]
+   */
   async show(kind, name, step) {
-    Object.assign(this, { kind, name, step });
+    [this.kind, this.name, this.step] = [kind, name, step];
     const mine = ++this.asked;
     const [history, here] = await Promise.all([
       get(`run/${this.run}/tensor`, { kind, name }),
-      get(`run/${this.run}/at`, { kind, name, step: Math.max(0, Math.round(step ?? this.time.last)) }),
+      get(`run/${this.run}/at`, { kind, name, step: step === undefined ? undefined : Math.max(0, Math.round(step)) }),
     ]);
     if (mine !== this.asked) return; // another tensor or step was chosen since, or none
     this.remember({ of: kind, tensor: name, step: step ?? "" });
@@ -77,17 +104,36 @@ export class TensorPanel {
     this.value = h("div", { class: "chart" });
     const statistics = Object.keys(history.high);
     if (!statistics.includes(this.statistic)) this.statistic = "rms";
-    const chosen = select("Statistic", statistics.map((name) => [name, statisticName(name)]), this.statistic, (statistic) => {
-      this.statistic = statistic;
-      this.remember({ of_tensor: statistic });
-      this.draw();
+    const chosen = select(
+      "Statistic",
+      statistics.map((name) => [name, statisticName(name)]),
+      this.statistic,
+      (statistic) => {
+        this.statistic = statistic;
+        this.remember({ of_tensor: statistic });
+        this.draw();
+      },
+    );
+    this.field = h("input", {
+      type: "number",
+      min: 0,
+      value: here.step,
+      onchange: () => this.show(this.kind, this.name, Number(this.field.value)).catch(this.report),
     });
-    this.field = h("input", { type: "number", min: 0, value: here.step, onchange: () => this.show(this.kind, this.name, Number(this.field.value)).catch(this.report) });
-    replace(this.element,
-      h("div", { class: "bar" }, h("h3", { text: `${history.kind}: ${history.name}` }), h("span", { class: "grow" }),
-        button("Save as CSV", () => this.table()), button("Close", () => this.leave(), { title: "Close (Esc)" })),
+    replace(
+      this.element,
+      h(
+        "div",
+        { class: "bar" },
+        h("h3", { text: `${history.kind}: ${history.name}` }),
+        h("span", { class: "grow" }),
+        button("Save as CSV", () => this.table()),
+        button("Close", () => this.leave(), { title: "Close (Esc)" }),
+      ),
       h("div", { class: "bar" }, chosen, h("label", { class: "choice" }, h("span", { text: "At step" }), this.field)),
-      h("div", { class: "charts" }, this.spread, this.value), this.here);
+      h("div", { class: "charts" }, this.spread, this.value),
+      this.here,
+    );
     this.element.hidden = false;
     this.draw();
     this.describe(here);
@@ -97,7 +143,13 @@ export class TensorPanel {
   update(history, here) {
     const isSame = history.exact === this.history.exact;
     this.history = history;
-    if (isSame) this.charts.forEach((chart, at) => chart.show(history.first, this.curves()[at].map((curve) => curve.values)));
+    if (isSame)
+      this.charts.forEach((chart, at) =>
+        chart.show(
+          history.first,
+          this.curves()[at].map((curve) => curve.values),
+        ),
+      );
     else this.draw();
     if (document.activeElement !== this.field) this.field.value = here.step;
     this.describe(here);
@@ -107,10 +159,13 @@ export class TensorPanel {
     const { low, high, exact } = this.history;
     const { statistic } = this;
     return [
-      // Of several steps in one place, the outermost quantiles.
-      QUANTILES.map((name, at) => ({ name: statisticName(name), values: (at < 2 ? low : high)[name], ink: at === 2 ? "curve" : "curve6" })),
-      exact ? [{ name: statisticName(statistic), values: high[statistic], ink: "curve" }]
-        : [{ name: "largest", values: high[statistic], ink: "curve" }, { name: "smallest", values: low[statistic], ink: "curve2" }],
+      quantilesOf(this.history),
+      exact
+        ? [{ name: statisticName(statistic), values: high[statistic], ink: "curve" }]
+        : [
+            { name: "largest", values: high[statistic], ink: "curve" },
+            { name: "smallest", values: low[statistic], ink: "curve2" },
+          ],
     ];
   }
 
@@ -119,10 +174,23 @@ export class TensorPanel {
     const { first, exact } = this.history;
     const [quantiles, extremes] = this.curves();
     // Red where values were not finite.
-    const missing = () => this.history.first.flatMap((step, at) => (this.history.high.non_finite[at] > 0 ? [[step, this.history.last[at]]] : []));
+    const missing = () =>
+      this.history.first.flatMap((step, at) =>
+        this.history.high.non_finite[at] > 0 ? [[step, this.history.last[at]]] : [],
+      );
     this.charts.push(
-      plainChart(replace(this.spread), "Distribution of the values over steps", first, quantiles, this.time, { bands: [[5, 1], [4, 2]], missing }),
-      plainChart(replace(this.value), `History: ${statisticName(this.statistic)}`, first, extremes, this.time, { bands: exact ? [] : [[1, 2]], missing }));
+      plainChart(replace(this.spread), "Distribution of the values over steps", first, quantiles, this.time, {
+        bands: [
+          [5, 1],
+          [4, 2],
+        ],
+        missing,
+      }),
+      plainChart(replace(this.value), `History: ${statisticName(this.statistic)}`, first, extremes, this.time, {
+        bands: exact ? [] : [[1, 2]],
+        missing,
+      }),
+    );
   }
 
   describe(here) {
@@ -136,27 +204,72 @@ export class TensorPanel {
   table() {
     const { first, last, low, high, exact, name } = this.history;
     const columns = Object.keys(high);
-    const head = exact ? ["step", ...columns] : ["first step", "last step", ...columns.flatMap((column) => [`smallest ${column}`, `largest ${column}`])];
-    const rows = first.map((step, at) => exact ? [step, ...columns.map((column) => high[column][at])]
-      : [step, last[at], ...columns.flatMap((column) => [low[column][at], high[column][at]])]);
+    const head = exact
+      ? ["step", ...columns]
+      : ["first step", "last step", ...columns.flatMap((column) => [`smallest ${column}`, `largest ${column}`])];
+    const rows = first.map((step, at) =>
+      exact
+        ? [step, ...columns.map((column) => high[column][at])]
+        : [step, last[at], ...columns.flatMap((column) => [low[column][at], high[column][at]])],
+    );
     download(`${name}.csv`.replace(/[^\w.-]+/g, "-"), csvOf([head, ...rows]), "text/csv");
   }
 
   workers(here) {
     const names = Object.keys(here.workers);
     if (!names.length) return h("p", { class: "quiet", text: `No statistics at step ${here.step}.` });
-    return h("div", { class: "slice", tabindex: "0", role: "region", "aria-label": "Values per worker" }, h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", text: `worker at step ${here.step}` }), ...TABLE.map((name) => h("th", { scope: "col", text: statisticName(name) })))),
-      h("tbody", {}, ...names.map((worker) => h("tr", {}, h("th", { scope: "row", text: worker }),
-        ...TABLE.map((name) => h("td", { text: number(here.workers[worker][name]) })))))));
+    return h(
+      "div",
+      { class: "slice", tabindex: "0", role: "region", "aria-label": "Values per worker" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col", text: `worker at step ${here.step}` }),
+            ...TABLE.map((name) => h("th", { scope: "col", text: statisticName(name) })),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...names.map((worker) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row", text: worker }),
+              ...TABLE.map((name) => h("td", { text: number(here.workers[worker][name]) })),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   histogram(here) {
     if (!here.sample) return null;
     const { counts, edges } = here.sample;
-    const canvas = h("canvas", { role: "img", "aria-label": `Histogram of ${plural(here.sample.count, "value")} from ${number(edges[0])} to ${number(edges.at(-1))}` });
-    const figure = h("div", { class: "chart" },
-      h("header", {}, h("span", { text: `${count(here.sample.count)} values at step ${here.step}: ${number(edges[0])} to ${number(edges.at(-1))}` })), canvas);
+    const range = `${number(edges[0])} to ${number(edges.at(-1))}`;
+    const canvas = h("canvas", {
+      role: "img",
+      "aria-label": `Histogram of ${plural(here.sample.count, "value")} from ${range}`,
+    });
+    const figure = h(
+      "div",
+      { class: "chart" },
+      h(
+        "header",
+        {},
+        h("span", {
+          text: `${count(here.sample.count)} values at step ${here.step}: ${range}`,
+        }),
+      ),
+      canvas,
+    );
     requestAnimationFrame(() => {
       const width = Math.max(120, figure.clientWidth - 18);
       const context = sized(canvas, width, 120);
@@ -172,12 +285,31 @@ export class TensorPanel {
 
   values(here) {
     if (!here.values) {
-      return h("p", { class: "quiet", text: `The values themselves were not saved at step ${here.step}. “Zoom in” has the training save them for its next steps.` });
+      return h("p", {
+        class: "quiet",
+        text: `The values themselves were not saved at step ${here.step}.${held ? "" : ZOOM}`,
+      });
     }
     const { shape, dtype, rows } = here.values;
-    return h("div", { class: "chart" },
-      h("header", {}, h("span", { text: `${dtype} [${shape.join(", ")}]: the first ${rows.length} × ${rows[0]?.length ?? 0} values` })),
-      h("div", { class: "slice", tabindex: "0", role: "region", "aria-label": "Values" },
-        h("table", {}, h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((value) => h("td", { text: number(value) }))))))));
+    return h(
+      "div",
+      { class: "chart" },
+      h(
+        "header",
+        {},
+        h("span", {
+          text: `${dtype} [${shape.join(", ")}]: the first ${rows.length} × ${rows[0]?.length ?? 0} values`,
+        }),
+      ),
+      h(
+        "div",
+        { class: "slice", tabindex: "0", role: "region", "aria-label": "Values" },
+        h(
+          "table",
+          {},
+          h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((value) => h("td", { text: number(value) }))))),
+        ),
+      ),
+    );
   }
 }

@@ -2,17 +2,24 @@
 
 // The window of steps that all charts of a screen share.
 export class TimeLine {
+  /** @param {(line: TimeLine) => void} changed */
   constructor(changed) {
     this.first = 0;
     this.last = 1;
+    /** @type {number | null} */
     this.from = null;
+    /** @type {number | null} */
     this.to = null;
+    /** @type {Set<() => void>} */
     this.listeners = new Set();
+    /** @type {Set<(step: number | null, source: unknown) => void>} */
     this.pointed = new Set();
+    /** @type {{step: number, label?: string, ink?: number | null}[]} */
     this.onsets = [];
     this.changed = changed;
   }
 
+  /** The first and the last step that are shown. @returns {[number, number]} */
   get window() {
     return [this.from ?? this.first, Math.max(this.to ?? this.last, (this.from ?? this.first) + 1)];
   }
@@ -71,6 +78,16 @@ export class TimeLine {
   }
 }
 
+// The time line of a screen whose address keeps its window.
+export function timeLineOf(values, remember) {
+  const time = new TimeLine(({ from, to }) =>
+    remember({ from: from === null ? "" : Math.floor(from), to: to === null ? "" : Math.ceil(to) }),
+  );
+  if (values.get("from") && values.get("to"))
+    [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
+  return time;
+}
+
 // Wide charts leave so much room at their left, for the names of layers, and at their right, for a scroll bar:
 // a step has the same place on all of them.
 export function gutter() {
@@ -83,7 +100,10 @@ export const MARGIN = 15;
 export function ticksOf(from, to, most) {
   const rough = Math.max(1, (to - from) / Math.max(1, most));
   const size = 10 ** Math.floor(Math.log10(rough));
-  const every = Math.max(1, [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough));
+  const every = Math.max(
+    1,
+    [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough),
+  );
   const found = [];
   for (let step = Math.ceil(from / every) * every; step <= to; step += every) found.push(step);
   return found;

@@ -7,6 +7,8 @@ export class Node {
     this.children = new Map();
     this.rows = [];
     this.open = false;
+    /** The name of the tensor. @type {string | undefined} */
+    this.full = undefined;
   }
 
   get isLeaf() {
@@ -129,13 +131,15 @@ export function foldingOf(tree, names) {
 export function unfold(tree, text) {
   const [base, ...others] = text.split(",");
   (BASES[base] || BASES.some)(tree);
-  const changed = new Set(others.map((each) => {
-    try {
-      return decodeURIComponent(each);
-    } catch {
-      return null; // an address that somebody wrote by hand
-    }
-  }));
+  const changed = new Set(
+    others.map((each) => {
+      try {
+        return decodeURIComponent(each);
+      } catch {
+        return null; // an address that somebody wrote by hand
+      }
+    }),
+  );
   const visit = (node) => {
     for (const child of node.children.values()) {
       if (!child.isLeaf && changed.has(child.path)) child.open = !child.open;

@@ -1,0 +1,221 @@
+"""The answers of the server, as plain data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from smdebug.numbers.rows import COLUMNS
+from smdebug.plain_text import escaped
+from smdebug.service.run_status import RunSnapshot
+from smdebug.trials.kinds import in_kind_order
+from smdebug.ui.about.named_tensors import named_tensors
+from smdebug.ui.answer_types import (
+    RowAnswer,
+    RowsAnswer,
+    RunAnswer,
+    Runs,
+    SeriesAnswer,
+)
+from smdebug.ui.answering.costs import IN_FOLDER, Estimate, estimate
+from smdebug.ui.drawing.charts import Charts
+from smdebug.ui.drawing.json_numbers import numbers
+from smdebug.ui.drawing.matrices import Window
+from smdebug.ui.drawing.pyramid import Stretches
+from smdebug.ui.drawing.saved_values import MOST_BYTES
+from smdebug.ui.finding.glance import Glance, configuration_of, state_of, timed
+from smdebug.ui.following.reading import RunReader
+from smdebug.ui.following.verdict_answers import issue_answer
+from smdebug.ui.read_run import ReadRun
+from smdebug.ui.watching.board import Board, Row
+from smdebug.ui.watching.deployed import in_full, in_list
+
+NOTHING = Glance()
+
+
+def runs_answer(board: Board) -> Runs:
+    """Return the list of runs."""
+    return {
+        "version": board.version,
+        "looking": board.is_looking,
+        "places": [escaped(place) for place in board.listing.names],
+        "runs": [row_answer(board, row) for row in board.rows],
+        "errors": list(board.errors.values()),
+    }
+
+
+def row_answer(board: Board, row: Row) -> RowAnswer:
+    """Return one run of the list."""
+    glance = row.glance
+    snapshot = snapshot_of(board, row)
+    cost = cost_of(row)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "path": escaped(row.path),
+        "state": glance.state,
+        "error": glance.error,
+        "note": glance.note,
+        "steps": glance.steps,
+        "last_step": glance.last_step,
+        "first_saved": glance.first_saved,
+        "last_saved": glance.last_saved,
+        "duration": glance.duration,
+        "workers": glance.workers,
+        "loss_name": glance.loss_name,
+        "loss": glance.loss,
+        "curve": list(glance.curve),
+        "issues": glance.issues,
+        "issue": glance.issue,
+        "since": glance.since,
+        "checked": glance.checked,
+        "passed": glance.passed,
+        "check": board.check_of(row),
+        "configuration": dict(glance.configuration),
+        "cost": cost.dollars,
+        "cost_title": cost.title,
+        "deployed": None if snapshot is None else in_list(snapshot),
+    }
+
+
+def snapshot_of(board: Board, row: Row) -> RunSnapshot | None:
+    """Return what the table of a deployed debugger has about the run; None without one."""
+    return None if board.deployed is None else board.deployed.snapshot(row.path)
+
+
+def cost_of(row: Row) -> Estimate:
+    """Return what the run has cost so far."""
+    glance = row.glance
+    return estimate(glance.steps, glance.workers, is_remote=row.is_remote, is_deployed=row.is_deployed)
+
+
+def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
+    """Return everything but the charts of a run of the list."""
+    answer = described(row.id, row.name, reader, row.glance, cost_of(row))
+    snapshot = snapshot_of(board, row)
+    if snapshot is not None:
+        answer["deployed"] = in_full(snapshot)
+    return answer
+
+
+def described(
+    run_id: str, name: str, run: ReadRun, known: Glance = NOTHING, cost: Estimate = IN_FOLDER
+) -> RunAnswer:
+    """Return everything but the charts of a run; `known` is what the list shows of it."""
+    trial, steps, verdict = run.trial, run.steps, run.verdict
+    glance = known if trial is None else timed(NOTHING, trial, steps)
+    state = "ended" if run.has_ended else "training" if steps else "waiting"
+    if trial is not None:
+        state = state_of(trial, steps, ended=run.has_ended)
+    if not run.is_known:
+        state = "unreadable" if run.error else "reading"
+    if known.state == "gone":
+        state = "gone"
+    return {
+        "id": run_id,
+        "name": name,
+        "path": escaped(run.path),
+        "version": run.version,
+        "state": state,
+        "error": run.error,
+        "notes": [*filter(None, (glance.note, cut_of(run.charts))), *run.notes.values()],
+        "steps": len(steps),
+        "listing": run.is_listing,
+        "steps_read": run.steps_read,
+        "steps_checked": run.steps_checked,
+        "first_step": steps[0] if steps else None,
+        "last_step": steps[-1] if steps else None,
+        "first_saved": glance.first_saved,
+        "last_saved": glance.last_saved,
+        "duration": glance.duration,
+        "workers": run.workers,
+        "issues": [issue_answer(issue) for issue in run.issues],
+        "rules": verdict["rules"],
+        "series": [
+            {"name": escaped(name), "count": len(series)} for name, series in sorted(run.series.items())
+        ],
+        "kinds": [
+            {
+                "name": kind,
+                "tensors": len(run.kinds[kind].names),
+                "joined": run.kinds[kind].steps_in_a_stretch,
+            }
+            for kind in in_kind_order(run.kinds)
+        ],
+        "statistics": list(COLUMNS),
+        "modes": [list(stretch) for stretch in run.charts.modes[:1000]],
+        "damaged": [[escaped(a), escaped(b)] for a, b in list(run.damaged.items())[:100]],
+        "configuration": dict(glance.configuration) if trial is None else configuration_of(trial),
+        "cost": cost.dollars,
+        "cost_title": cost.title,
+        "named": named_tensors(run, verdict["rules"]),
+        "deployed": None,
+    }
+
+
+def cut_of(charts: Charts) -> str:
+    """Say from which step on saved values are left out of the heat maps; "" if none are."""
+    step = charts.values_left_out_from
+    if step is None:
+        return ""
+    return (
+        f"Some saved values are left out of the heat maps, from step {step} on: "
+        f"the page reads at most {MOST_BYTES >> 30} GB of them."
+    )
+
+
+def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
+    """Return a window of a scalar."""
+    return {
+        "name": name,
+        "first": found.first.tolist(),
+        "last": found.last.tolist(),
+        "low": numbers(found.low),
+        "high": numbers(found.high),
+        "not_finite": found.not_finite.tolist(),
+        "exact": found.is_exact,
+        "total": total,
+    }
+
+
+def rows_of(run: ReadRun, kind: str) -> RowsAnswer:
+    """Return the rows of a kind's heat map."""
+    folded = run.charts.folded.get(kind)
+    names = rows_answer(run, kind)[0]
+    tensors = len(names) if folded is None else len(folded.tensors)
+    return {"names": names, "tensors": tensors, "folded": folded is not None}
+
+
+def rows_answer(reader: ReadRun, kind: str) -> tuple[list[str], list[int]]:
+    """Return the names of a kind's tensors in the order of the network, and their places."""
+    names, places = reader.kinds[kind].names, reader.order(kind)
+    return [escaped(names[place]) for place in places], places
+
+
+def matrix_bytes(window: Window, places: list[int]) -> bytes:
+    """Return a window as bytes: a header of JSON, then float32 numbers, row by row.
+
+    4 bytes    length of the header
+    header     {"rows", "columns", "exact", "first": […], "last": […]}, padded with blanks
+    low        float32, little endian
+    high       the same, unless `exact`
+    """
+    header = json.dumps(
+        {
+            "rows": len(places),
+            "columns": len(window.first),
+            "exact": window.is_exact,
+            "first": window.first.tolist(),
+            "last": window.last.tolist(),
+        }
+    ).encode()
+    header += b" " * (-len(header) % 4)
+    pieces = [len(header).to_bytes(4, "little"), header]
+    matrices = (window.low,) if window.is_exact else (window.low, window.high)
+    for matrix in matrices:
+        whole = np.full((len(places), matrix.shape[1]), np.nan, "<f4")
+        known = [place for place in places if place < len(matrix)]
+        whole[: len(known)] = matrix[known]
+        pieces.append(whole.tobytes())
+    return b"".join(pieces)

@@ -1,0 +1,1 @@
+"""The data of charts, in bounded memory."""

@@ -1,0 +1,1 @@
+"""Finding the runs in the given places, and a first glance at each."""

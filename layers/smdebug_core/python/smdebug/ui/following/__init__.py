@@ -1,0 +1,1 @@
+"""Reading a run step by step, in this process and in others."""

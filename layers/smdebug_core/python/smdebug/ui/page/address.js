@@ -1,0 +1,38 @@
+// The address of a screen, such as `#/run/ID?kind=gradients`: it names what is shown, and keeps what is chosen.
+
+let hash = location.hash;
+
+/** @param {string} text */
+export function parsed(text) {
+  const [path, query] = text.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return { name, what: rest.join("/"), values: new URLSearchParams(query || "") };
+}
+
+export const address = () => parsed(hash);
+
+export const shown = () => hash;
+
+/** @param {string} text */
+export function goTo(text) {
+  hash = text;
+}
+
+/**
+ * Keep what is chosen in the address, without a new entry in the history.
+ * @param {Record<string, string | number | null | undefined>} values
+ */
+export function remember(values) {
+  const { name, what, values: known } = address();
+  for (const [key, value] of Object.entries(values)) {
+    if (value === undefined || value === null || value === "") known.delete(key);
+    else known.set(key, String(value));
+  }
+  const query = known.toString();
+  hash = `#/${[name, what].filter(Boolean).join("/")}${query ? `?${query}` : ""}`;
+  try {
+    history.replaceState(null, "", hash);
+  } catch {
+    // a report inside a notebook has no address of its own
+  }
+}

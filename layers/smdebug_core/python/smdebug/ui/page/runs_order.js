@@ -1,0 +1,108 @@
+// Which runs the list shows, and in which order; what distinguishes them.
+
+/** @typedef {import("./types/answers.js").RowAnswer} Run */
+/** @typedef {{search: string, state: string, sort: string, down: boolean, group: string, tag: string}} Choice */
+/** @typedef {{group: string, members: Run[]}} Group */
+
+/** @type {Record<string, (run: Run) => any>} */
+const SORTS = {
+  name: (run) => run.name.toLowerCase(),
+  state: (run) => run.state,
+  last_step: (run) => run.last_step ?? -1,
+  loss: (run) => run.loss ?? Infinity,
+  issues: (run) => -(run.issues ?? -1),
+  saved: (run) => -(run.last_saved ?? 0),
+  duration: (run) => run.duration ?? -1,
+  cost: (run) => run.cost ?? -1,
+};
+const NOT_PARAMETERS = new Set(["tags", "note", "commit"]);
+const TOTALS = ["max_steps", "total_steps", "num_train_steps", "num_steps", "steps"];
+
+/** @param {Run} run */
+export const tagsOf = (run) =>
+  String(run.configuration.tags || "")
+    .split(", ")
+    .filter(Boolean);
+
+// How far a training is, where its configuration says how long it will take.
+export function shareOf(run) {
+  const total = TOTALS.map((name) => run.configuration[name]).find((value) => typeof value === "number" && value > 0);
+  return total && run.last_step !== null ? Math.min(1, (run.last_step + 1) / total) : null;
+}
+
+// Numbers by size, before texts by letters; what is missing comes last.
+function byValue(name) {
+  return (run) => {
+    const value = run.configuration[name];
+    return typeof value === "number"
+      ? [0, value]
+      : value === undefined || value === null
+        ? [2, ""]
+        : [1, String(value)];
+  };
+}
+
+function compared(a, b) {
+  const [left, right] = Array.isArray(a)
+    ? [a, b]
+    : [
+        [0, a],
+        [0, b],
+      ];
+  return left[0] - right[0] || (left[1] < right[1] ? -1 : left[1] > right[1] ? 1 : 0);
+}
+
+/**
+ * The runs that match, in their order; with a group, each value of that parameter before its runs.
+ * @param {Run[]} runs
+ * @param {Choice} chosen
+ * @returns {(Run | Group)[]}
+ */
+export function arranged(runs, chosen) {
+  const words = chosen.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = runs.filter((run) => {
+    if (chosen.state === "with problems" ? !run.issues : chosen.state !== "all" && run.state !== chosen.state)
+      return false;
+    if (chosen.tag && !tagsOf(run).includes(chosen.tag)) return false;
+    const text = `${run.name} ${run.issue} ${JSON.stringify(run.configuration)}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  const key = chosen.sort.startsWith("=") ? byValue(chosen.sort.slice(1)) : SORTS[chosen.sort] || SORTS.saved;
+  const order = (a, b) => compared(key(a), key(b)) || (a.name < b.name ? -1 : 1);
+  rows.sort((a, b) => (chosen.down ? -order(a, b) : order(a, b)));
+  if (!chosen.group) return rows;
+  /** @type {Map<string, Run[]>} */
+  const by = new Map();
+  for (const run of rows) {
+    const value = String(run.configuration[chosen.group] ?? "–");
+    by.set(value, [...(by.get(value) || []), run]);
+  }
+  return [...by]
+    .sort(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }))
+    .flatMap(([group, members]) => [{ group, members }, ...members]);
+}
+
+/** @param {Run[]} runs */
+export const parameterNames = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.configuration)))];
+
+/**
+ * The parameters, those first in which most runs have another value than most: one that a single run changes tells
+ * little.
+ * @param {Run[]} runs
+ * @param {string[]} names
+ */
+export function distinguishing(runs, names) {
+  const differing = new Map(
+    names.map((name) => {
+      const times = new Map();
+      for (const run of runs) {
+        const value = String(run.configuration[name]);
+        times.set(value, (times.get(value) || 0) + 1);
+      }
+      return [name, runs.length - Math.max(...times.values())];
+    }),
+  );
+  return names
+    .filter((name) => !NOT_PARAMETERS.has(name))
+    .sort((a, b) => differing.get(b) - differing.get(a) || a.localeCompare(b));
+}

@@ -1,0 +1,1 @@
+"""The server: its addresses, who may call them, and its start."""

@@ -1,0 +1,77 @@
+"""What the charts of a run hold: metrics of the machine, values that are not finite, copies of the model."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+
+from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.ui.drawing.charts import Charts
+from smdebug.ui.drawing.matrices import Statistics
+from smdebug.ui.replicas import differences
+from tests.ui.written_runs import WrittenRun
+
+
+def test_metrics_of_the_machine_are_series_and_no_facts(serve, tmp_path):
+    WrittenRun(tmp_path / "a", system=lambda step: {"cpu_percent": 10.0 + step}).write(3, end=True)
+    client = serve(tmp_path)
+    run = client.run("a")
+    found = client.get(f"/api/run/{run}/series?name=system/cpu_percent")
+    assert found["high"] == [10.0, 11.0, 12.0]
+    assert "system" not in [name for _, name, _ in client.get(f"/api/run/{run}/facts")["changes"]]
+
+
+def test_a_tensor_with_values_that_are_not_finite_is_infinite_in_the_heat_map(serve, tmp_path):
+    run = WrittenRun(tmp_path / "a", broken=lambda step: (np.arange(8) == 2) * (step == 1))
+    run.write(3, end=True)
+    client = serve(tmp_path)
+    run_id = client.run("a")
+    _, _, data = client.ask(f"/api/run/{run_id}/matrix?kind=gradients&statistic=rms")
+    begin = 4 + struct.unpack_from("<I", data)[0]
+    cells = np.frombuffer(data, "<f4", offset=begin).reshape(8, 3)
+    assert np.argwhere(np.isinf(cells)).tolist() == [[2, 1]]
+
+
+def test_joined_steps_keep_that_one_was_not_finite():
+    statistics = Statistics(most=4)
+    for step in range(64):
+        values = np.ones((1, len(COLUMNS)), np.float32)
+        values[0, COLUMN["non_finite"]] = step == 20
+        statistics.append(step, ["w"], values)
+    window = statistics.window("rms", mark_odd=True)
+    assert not window.is_exact
+    assert np.isinf(window.high).sum() == 1
+    assert (window.low == 1).all()
+
+
+def test_workers_are_compared_by_their_parameters_and_not_by_their_inputs():
+    def roots(step, mode):
+        return {
+            f"worker_{rank}": {
+                "parameters": "b" if rank == 2 and step == 1 else "a",
+                "inputs": str(rank),
+            }
+            for rank in range(4)
+        } | {"worker_9": {"inputs": "c"}}
+
+    observed = SimpleNamespace(replica_steps=lambda: [0, 1], roots=roots)
+    found = differences(SimpleNamespace(observations=observed, steps=lambda: [0, 1]))
+    assert found["workers"] == ["worker_0", "worker_1", "worker_2", "worker_3", "worker_9"]
+    assert found["state"] == [[0, 0], [0, 0], [0, 1], [0, 0], [2, 2]]
+
+
+def test_values_that_a_resumed_training_repeats_are_replaced_although_they_were_read_together():
+    charts = Charts()
+
+    def rows(*values):
+        return np.array([[step, 0, step, value] for step, value in values], float)
+
+    charts._append_series("loss", rows((0, 1.0), (1, 1.0), (2, 1.0)))
+    charts._append_series("loss", rows((3, 1.0), (4, 1.0)))
+    charts._append_series("loss", rows((2, 5.0), (3, 6.0), (3, 7.0)))
+    charts._append_series("loss", rows((4, 8.0)))
+    charts.settle()
+    assert charts.series["loss"].steps.tolist() == [0, 1, 2, 3, 4]
+    assert charts.series["loss"].values.tolist() == [1.0, 1.0, 5.0, 7.0, 8.0]
