@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from infra.core_layer import LayerBuildError, build, find_lambda_python
+from infra.packaging.core_layer import LayerBuildError, build, find_lambda_python
 from infra.settings import Architecture
 
 ROOT = Path(__file__).parents[1]
@@ -35,9 +35,7 @@ print(json.dumps([took, len(sys.modules), "boto3" in sys.modules]))
 def handlers() -> list[str]:
     """The names of the handlers."""
     sources = sorted((ROOT / "functions" / "handlers").glob("*.py"))
-    return [
-        source.stem for source in sources if "\ndef handler(" in source.read_text(encoding="utf-8")
-    ]
+    return [source.stem for source in sources if "\ndef handler(" in source.read_text(encoding="utf-8")]
 
 
 def seconds_to_import(python: str, module: str, paths: list[str]) -> tuple[float, bool]:
@@ -65,17 +63,13 @@ def main() -> None:
         print(f"\nImporting a handler, {TIMES} times each, the files in the page cache:\n")
         print("handler".ljust(18) + "median".rjust(10) + "slowest".rjust(10) + "boto3".rjust(8))
         for name in handlers():
-            runs = [
-                seconds_to_import(python, f"functions.handlers.{name}", paths) for _ in range(TIMES)
-            ]
+            runs = [seconds_to_import(python, f"functions.handlers.{name}", paths) for _ in range(TIMES)]
             median, slowest = statistics.median(t for t, _ in runs), max(t for t, _ in runs)
             state = "loaded" if runs[0][1] else "-"
             print(f"{name:18}{median * 1000:7.0f} ms{slowest * 1000:7.0f} ms{state:>8}")
             if median > PROMISED:
                 failed.append(f"{name} takes {median:.2f} s, promised are {PROMISED} s")
-    print(
-        f"\nPromised: {PROMISED:.1f} s. A Lambda of 1 GB has about 0.6 of a core of this machine."
-    )
+    print(f"\nPromised: {PROMISED:.1f} s. A Lambda of 1 GB has about 0.6 of a core of this machine.")
     for broken in failed:
         print(f"NOT HELD: {broken}")
 

@@ -28,7 +28,7 @@ from smdebug.files.checksum import crc32c
 from smdebug.files.collections_file import encode_collections
 from smdebug.files.names import END_MARKER, collections_key
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.step_writer import StepWriter
+from smdebug.saving.writing.step_writer import StepWriter
 from smdebug.storage import Storage, open_storage
 from smdebug.trials import create_trial
 
@@ -190,17 +190,13 @@ def reading_large(table: Table, work: Path) -> None:
             _reading_large(table, work, size, "tmpfs", against_memory=False)
 
 
-def _reading_large(
-    table: Table, work: Path, megabytes: int, where: str, *, against_memory: bool
-) -> None:
+def _reading_large(table: Table, work: Path, megabytes: int, where: str, *, against_memory: bool) -> None:
     count = 128 // megabytes
     value = np.random.default_rng(0).standard_normal(megabytes * MB // 4, dtype=np.float32)
     place = work / f"readable_{megabytes}"
     write_run(place, {"weight": value}, steps=count)
     tensor = create_trial(str(place)).tensor("weight")
-    held: list[
-        Any
-    ] = []  # the last value only: memory is used again, as in a rule that goes by steps
+    held: list[Any] = []  # the last value only: memory is used again, as in a rule that goes by steps
     contestants: dict[str, Any] = {"ours": lambda step: tensor.value(step)}
     if against_memory:
         arrays = [value.copy() for _ in range(count)]
@@ -325,9 +321,7 @@ def importing(table: Table, old: dict[str, float] | None) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
     def start(statement: str) -> Any:
-        return lambda: subprocess.run(
-            [sys.executable, "-c", statement], check=True, env=environment
-        )
+        return lambda: subprocess.run([sys.executable, "-c", statement], check=True, env=environment)
 
     taken = in_turn(
         {
@@ -387,9 +381,7 @@ def _counted(asked: Counter[str]) -> str:
 
 def _against_old(table: Table, what: str, ours: float, old: float | None, promised: str) -> None:
     if old:
-        table.row(
-            what, rate(ours, 1), f"old library {rate(old, 1)}", f"{ours / old:.1f} x {promised}"
-        )
+        table.row(what, rate(ours, 1), f"old library {rate(old, 1)}", f"{ours / old:.1f} x {promised}")
     else:
         table.row(what, rate(ours, 1), "old library absent", promised)
 
@@ -403,9 +395,7 @@ def old_library(runs: Path) -> dict[str, float] | None:
     if python is None:
         return None
     script = Path(__file__).with_name("old_library.py")
-    said = subprocess.run(
-        [python, str(script), str(runs)], capture_output=True, text=True, check=False
-    )
+    said = subprocess.run([python, str(script), str(runs)], capture_output=True, text=True, check=False)
     if said.returncode:
         print(f"The old library failed:\n{said.stderr[-2000:]}")
         return None

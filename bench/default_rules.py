@@ -19,10 +19,10 @@ from smdebug import modes
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.files.observations import ObservedTensor
 from smdebug.logger import get_logger
-from smdebug.saving.adapter import FrameworkAdapter
-from smdebug.saving.measuring import measure
-from smdebug.saving.observer import Observer
-from smdebug.saving.step_clock import StepClock
+from smdebug.saving.arrays.adapter import FrameworkAdapter
+from smdebug.saving.arrays.measurer import measure
+from smdebug.saving.observations.observer import Observer
+from smdebug.saving.planning.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
 
@@ -43,28 +43,20 @@ _TERM = {
 def write_run(place: str, steps: int, tensors: int) -> None:
     """Write a run of an ordinary training, as the default plan saves it: `tensors` rows a step."""
     every_step = smdebug.SaveConfig(save_interval=1)
-    layers = tensors // (
-        2 * 3 + 2
-    )  # weight and bias of three kinds, and the outputs of two modules
+    layers = tensors // (2 * 3 + 2)  # weight and bias of three kinds, and the outputs of two modules
     rng = np.random.default_rng(0)
     observer = Observer(FrameworkAdapter(), lambda message, kind: None)
     observations = observer.observations
     observations.note_lasting(
         modules=[["Net", "Net", False]]
-        + [
-            [f"{n}{k}", cls, False]
-            for n in range(layers)
-            for k, cls in (("", "Linear"), ("a", "ReLU"))
-        ],
+        + [[f"{n}{k}", cls, False] for n in range(layers) for k, cls in (("", "Linear"), ("a", "ReLU"))],
         frozen=[],
         optimizers=[
             {
                 "class": "Adam",
                 "groups": [
                     {
-                        "parameters": [
-                            f"Net_{n}.{p}" for n in range(layers) for p in ("weight", "bias")
-                        ],
+                        "parameters": [f"Net_{n}.{p}" for n in range(layers) for p in ("weight", "bias")],
                         "others": 0,
                     }
                 ],
@@ -99,9 +91,7 @@ def write_run(place: str, steps: int, tensors: int) -> None:
                 ):
                     for name, values in (("weight", array), ("bias", array[0])):
                         tensor = ObservedTensor(f"{prefix}Net_{n}.{name}", values.shape, "float32")
-                        observations.observe(
-                            kind, tensor, measure(values, digest=kind == "parameters")
-                        )
+                        observations.observe(kind, tensor, measure(values, digest=kind == "parameters"))
                 for name in (str(n), f"{n}a"):
                     tensor = ObservedTensor(f"{name}_output_0", weight.shape, "float32")
                     observations.observe("outputs", tensor, measure(weight))
@@ -146,9 +136,7 @@ def main(argv: list[str] | None = None) -> int:
         rate, spent, fired = judge(place)
     for name, seconds in sorted(spent.items(), key=itemgetter(1), reverse=True):
         print(f"{name:22} {1e6 * seconds / options.steps:8.1f} us a step")
-    print(
-        f"{len(spent)} rules, {options.steps} steps of {options.tensors} tensors, fired {fired} times"
-    )
+    print(f"{len(spent)} rules, {options.steps} steps of {options.tensors} tensors, fired {fired} times")
     print(f"{rate:.0f} steps a second (at least {WANTED:.0f})")
     is_fast = ranks.report()
     return 0 if rate >= WANTED and is_fast else 1

@@ -192,10 +192,10 @@ def main(rounds):
         "save_all every 10, medium": measure(MEDIUM, 64, 10, 10, rounds, **every(10)),
         "save_all every step, small": measure(SMALL, 32, 10, 5, rounds, **every(1)),
         "TensorBoard, small": measure(
-            *(SMALL, 32, 30, 1, max(rounds // 3, 1)), export_tensorboard=True, **every(1)
+            SMALL, 32, 30, 1, max(rounds // 3, 1), export_tensorboard=True, **every(1)
         ),
         "TensorBoard, medium": measure(
-            *(MEDIUM, 64, 4, 1, max(rounds // 3, 1)), export_tensorboard=True, **every(1)
+            MEDIUM, 64, 4, 1, max(rounds // 3, 1), export_tensorboard=True, **every(1)
         ),
     }
     print(json.dumps(found))

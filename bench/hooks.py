@@ -53,7 +53,7 @@ def main() -> None:
             old.append(measured(peer, options.rounds, ""))
     print(comparison_table(together(ours), together(old) if old else None))
     plan = subprocess.run(
-        [sys.executable, "-m", "bench.plan_price"],
+        [sys.executable, "-m", "bench.plan.plan_price"],
         check=False,
         cwd=ROOT,
         env={

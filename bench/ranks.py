@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.replicas import Difference, Digests, absent, differences
-from smdebug_default_rules.missing_rank import MissingRank
-from smdebug_default_rules.ranks_alike import RanksAlike
-from smdebug_default_rules.replicas_differ import ReplicasDiffer
+from smdebug.trials.observations.replicas import Difference, Digests, absent, differences
+from smdebug_default_rules.ranks.missing_rank import MissingRank
+from smdebug_default_rules.ranks.ranks_alike import RanksAlike
+from smdebug_default_rules.ranks.replicas_differ import ReplicasDiffer
 
 WORKERS, TENSORS = 1024, 200
 WANTED = 0.050
@@ -31,9 +31,7 @@ class Compared:
         names = [f"layers.{number}.weight" for number in range(TENSORS)]
         halves = random.integers(1, 1 << 62, (WORKERS, TENSORS, 2))
         halves[differing_workers:] = halves[-1]
-        self._digests = {
-            f"worker_{n}": Digests(list(names), of_worker) for n, of_worker in enumerate(halves)
-        }
+        self._digests = {f"worker_{n}": Digests(list(names), of_worker) for n, of_worker in enumerate(halves)}
         self._roots = {
             worker: {"parameters": digests.halves.tobytes().hex()[:32], "inputs": worker}
             for worker, digests in self._digests.items()

@@ -15,7 +15,7 @@ import numpy as np
 
 import smdebug
 
-PROMISED_BYTES = 2_000_000
+PROMISED_BYTES = 5_000_000
 PROMISED_SECONDS = 30
 
 
@@ -49,9 +49,7 @@ def save(place: Path, steps: int, tensors: int) -> None:
     """Gradients that become smaller, and a loss."""
     rng = np.random.default_rng(0)
     values = {
-        f"gradient/layer{at // 2}.{'weight' if at % 2 else 'bias'}": rng.normal(size=64).astype(
-            "f4"
-        )
+        f"gradient/layer{at // 2}.{'weight' if at % 2 else 'bias'}": rng.normal(size=64).astype("f4")
         for at in range(tensors - 1)
     }
     config = smdebug.SaveConfig(save_interval=1)

@@ -17,8 +17,7 @@ def report(failures: tuple[Failure | Stall, ...], seeds: int) -> tuple[list[tupl
     is_right = True
     for case in failures:
         true, false = (
-            sum(case.fires(failing=failing, seed=seed) for seed in range(seeds))
-            for failing in (True, False)
+            sum(case.fires(failing=failing, seed=seed) for seed in range(seeds)) for failing in (True, False)
         )
         is_right = is_right and (true, false) == (seeds, 0)
         rows.append((case.rule, f"{true}/{seeds}", f"{false}/{seeds}", case.what))
@@ -39,9 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     widths = [max(len(row[at]) for row in [header, *rows]) for at in range(4)]
     print()
     for row in [header, *rows]:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0 if is_right else 1
 
 

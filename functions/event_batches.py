@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from functions.ports import ItemStore
-from smdebug.service import items
+from smdebug.service.step_index import items
 
 KEPT_FOR = 30 * 86_400.0  # seconds; an event is published within minutes, or not at all
 _COUNT, _NEXT = "count", "next"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from functions.decisions.webhooks import Answer
 from smdebug.exceptions import DamagedFile
-from smdebug.service.item_reader import Item, ItemReader
+from smdebug.service.step_index.item_reader import Item, ItemReader
 
 
 class Refused(Exception):
@@ -127,9 +127,7 @@ class Objects(Protocol):
 
 def too_large(place: str, size: int) -> DamagedFile:
     """The error of an object that is not read, as it could use up the memory of all runs in a batch."""
-    return DamagedFile(
-        place, f"it has {size} bytes, and the functions read at most {LARGEST_OBJECT}"
-    )
+    return DamagedFile(place, f"it has {size} bytes, and the functions read at most {LARGEST_OBJECT}")
 
 
 class Lender(Protocol):
@@ -166,7 +164,7 @@ class ControlObjects(Protocol):
         """Request that the hook of the run stop the training. `TooMuch`, `NotDone`."""
 
     def write_zoom(self, run: str, body: bytes) -> None:
-        """Request that the hook of the run save tensors whole. `TooMuch`, `NotDone`."""
+        """Request that the hook of the run save whole tensors. `TooMuch`, `NotDone`."""
 
 
 class Topic(Protocol):

@@ -10,8 +10,8 @@ from typing import Any
 from functions.event_batches import write_batch
 from functions.ports import Change, ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.service import items
 from smdebug.service.records import GroupRecord, RunRecord
+from smdebug.service.step_index import items
 
 
 class GroupBusy(SMDebugRuntimeError):
@@ -126,9 +126,7 @@ class RuleGroups:
                 f"The lease on the rules {record.group} of {run} was taken over; nothing was committed"
             ) from None
 
-    def merge(
-        self, record: RunRecord, lane: GroupRecord, into: GroupRecord, merged: GroupRecord
-    ) -> bool:
+    def merge(self, record: RunRecord, lane: GroupRecord, into: GroupRecord, merged: GroupRecord) -> bool:
         """Replace `into` by `merged` and remove the lane, in one write; False if either has moved on.
 
         The caller holds the lane; the other group must not be held.

@@ -12,9 +12,7 @@ from smdebug.service.records import RunRecord
 TWO_TRAININGS = "training"  # the subject of what is wrong if two write to one place
 
 
-def change(
-    world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]
-) -> RunRecord:
+def change(world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]) -> RunRecord:
     """Change the record of a run, also while others change it; return it as written."""
     while True:
         changed = how(record)

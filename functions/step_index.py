@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from functions.event_batches import Pending, pending
 from functions.ports import PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
-from smdebug.service import items
-from smdebug.service.closing_notes import closing_notes_of, closing_token
-from smdebug.service.items import RulesOfRun
 from smdebug.service.records import Layout, RunRecord, StepRecord
+from smdebug.service.step_index import items
+from smdebug.service.step_index.closing_notes import closing_notes_of, closing_token
+from smdebug.service.step_index.items import RulesOfRun
 
 
 class Watched(NamedTuple):
@@ -98,8 +98,7 @@ class StepIndex:
     def watched_runs(self) -> list[Watched]:
         """Return the list of watched runs."""
         return [
-            Watched(item["sk"], item["since"], item["listings"])
-            for item in self._store.query(items.RUNS)
+            Watched(item["sk"], item["since"], item["listings"]) for item in self._store.query(items.RUNS)
         ]
 
     def unlist_run(self, watched: Watched) -> bool:

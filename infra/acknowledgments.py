@@ -17,23 +17,17 @@ class ReasonMissing(TypeError):
 
 def acknowledge(construct: Construct, rule: str, because: str) -> None:
     """Exempt the construct from this rule, for that reason."""
-    cdk.Validations.of(construct).acknowledge(
-        cdk.Acknowledgment(id=f"{PACK}::{PACK}-{rule}", reason=because)
-    )
+    cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=f"{PACK}::{PACK}-{rule}", reason=because))
 
 
-def acknowledge_wildcards(
-    construct: Construct, resources: Sequence[str], because: str | None
-) -> None:
+def acknowledge_wildcards(construct: Construct, resources: Sequence[str], because: str | None) -> None:
     """Allow the role below `construct` to use patterns among these resources, for that reason."""
     for resource in resources:
         name = _nag_name(cdk.Stack.of(construct).resolve(resource))
         if "*" not in name:
             continue
         if not because:
-            raise ReasonMissing(
-                f"{construct.node.path} may touch {name}: pass the reason as `because`."
-            )
+            raise ReasonMissing(f"{construct.node.path} may touch {name}: pass the reason as `because`.")
         acknowledge(construct, f"IAM5[Resource::{name}]", because)
 
 

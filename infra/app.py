@@ -10,7 +10,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.settings import Settings, SettingsError
 from infra.stack import DebuggerStack
 

@@ -18,22 +18,20 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.assets import ROOT, bundle, copied
-from infra.core_layer import PYTHON, install
-from infra.fingerprints import fingerprint_of
 from infra.names import CUSTOM_RULE_SANDBOX, CUSTOM_RULES, RULE_FILE, RULE_ROLE, RULE_SOURCES
+from infra.packaging.assets import ROOT, bundle, copied
+from infra.packaging.core_layer import PYTHON, install
+from infra.packaging.fingerprints import fingerprint_of
 from infra.python_function import PythonFunction, Shared, allow
-from infra.run_bucket import RULE_SOURCES as OWN_SOURCES
-from infra.run_bucket import STATE, RunBucket
 from infra.settings import Architecture, Settings, SettingsError
+from infra.storage.run_bucket import RULE_SOURCES as OWN_SOURCES
+from infra.storage.run_bucket import STATE, RunBucket
 
 MOST_FILES = 25
 MOST_NAMES = 2400  # bytes of a function's environment of 4 KB for the rules and their functions
 _FUNCTION_NAME = 64  # characters, the longest that Lambda accepts
 TIMEOUT = 120
-NARROWED = (
-    "The upper limit of what a claim lends; its session policy allows one run and one state key."
-)
+NARROWED = "The upper limit of what a claim lends; its session policy allows one run and one state key."
 _HANDLER = "functions.handlers.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
 _FUNCTIONS = ROOT / "functions"
@@ -161,9 +159,7 @@ class CustomRules(Construct):
         function.may("sts:AssumeRole", on=[role.role_arn])
         function.knows(RULE_ROLE, role.role_arn)
 
-    def _untrusted(
-        self, id: str, does: str, shared: Shared, code: lambda_.Code | None
-    ) -> PythonFunction:
+    def _untrusted(self, id: str, does: str, shared: Shared, code: lambda_.Code | None) -> PythonFunction:
         return PythonFunction(
             self,
             id,

@@ -12,8 +12,8 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
-from infra.arrivals_queue import ArrivalsQueue
-from infra.findings_bus import FindingsBus
+from infra.events.arrivals_queue import ArrivalsQueue
+from infra.events.findings_bus import FindingsBus
 from infra.functions import Functions
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
@@ -54,8 +54,12 @@ class EvaluationWorkflow(Construct):
             description="Calls the rules; the only role that may put events on the bus",
         )
         called = [
-            *(functions.evaluate, functions.claim, *functions.custom.functions),
-            *(functions.commit, functions.mark_published, functions.finish_run),
+            functions.evaluate,
+            functions.claim,
+            *functions.custom.functions,
+            functions.commit,
+            functions.mark_published,
+            functions.finish_run,
         ]
         self.role.add_to_policy(
             iam.PolicyStatement(

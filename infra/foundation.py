@@ -8,14 +8,14 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from infra.alerts import Alerts
-from infra.arrivals_queue import ArrivalsQueue
-from infra.dead_letters import Undelivered
-from infra.findings_bus import FindingsBus
+from infra.alerting.alerts import Alerts
+from infra.events.arrivals_queue import ArrivalsQueue
+from infra.events.dead_letters import Undelivered
+from infra.events.findings_bus import FindingsBus
 from infra.functions import QUICK
-from infra.run_bucket import RunBucket
 from infra.settings import Settings
-from infra.step_table import StepTable
+from infra.storage.run_bucket import RunBucket
+from infra.storage.step_table import StepTable
 from infra.watch_schedules import WatchSchedules
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from constructs import Construct
 
+from infra.alerting.webhooks import webhooks_of
 from infra.custom_rules import CustomRules
 from infra.python_function import PythonFunction, Shared
 from infra.watch_schedules import WatchSchedules
-from infra.webhooks import webhooks_of
 
 QUICK = 60  # seconds, for a function that reads records and no tensors
 EVALUATION = 120
@@ -36,9 +36,7 @@ class Functions:
             reserved=settings.reserved_concurrency,
             **tensors,
         )
-        self.claim = self._function(
-            "Claim", "claim", "Prepares the evaluation of a custom rule", EVALUATION
-        )
+        self.claim = self._function("Claim", "claim", "Prepares the evaluation of a custom rule", EVALUATION)
         self.commit = self._function(
             "Commit", "commit", "Checks and commits the result of a custom rule", EVALUATION
         )
@@ -48,9 +46,7 @@ class Functions:
         self.finish_run = self._function(
             "FinishRun", "finish_run", "Sets the final status of every rule of a run", EVALUATION
         )
-        self.sweep = self._asynchronous(
-            "Sweep", "sweep", "Finds files whose notification was lost", SWEEP
-        )
+        self.sweep = self._asynchronous("Sweep", "sweep", "Finds files whose notification was lost", SWEEP)
         self.watch = self._asynchronous(
             "Watch",
             "watch",
@@ -59,9 +55,7 @@ class Functions:
             name=schedules.function_name,
         )
         self.act = self._asynchronous("Act", "act", "Performs the actions of a finding")
-        self.notify = self._asynchronous(
-            "Notify", "notify", "Sends alerts to people", memory_mb=256
-        )
+        self.notify = self._asynchronous("Notify", "notify", "Sends alerts to people", memory_mb=256)
         self.write_report = self._asynchronous(
             "WriteReport", "write_report", "Writes the report of a finished run", REPORT, **tensors
         )
@@ -83,8 +77,17 @@ class Functions:
     def monitored(self) -> list[PythonFunction]:
         """The functions on the dashboard, in its order."""
         return [
-            *(self.ingest, self.evaluate, self.claim, *self.custom.functions, self.commit),
-            *(self.finish_run, self.sweep, self.watch, self.act, self.notify, self.write_report),
+            self.ingest,
+            self.evaluate,
+            self.claim,
+            *self.custom.functions,
+            self.commit,
+            self.finish_run,
+            self.sweep,
+            self.watch,
+            self.act,
+            self.notify,
+            self.write_report,
             *(function for _, function in self.webhooks),
         ]
 

@@ -23,8 +23,11 @@ def grant(
     for function in (functions.ingest, functions.sweep, functions.watch):
         workflow.let_start(function)
     for function in (
-        *(functions.evaluate, functions.claim, functions.commit),
-        *(functions.finish_run, functions.act),
+        functions.evaluate,
+        functions.claim,
+        functions.commit,
+        functions.finish_run,
+        functions.act,
     ):
         foundation.arrivals.let_send_reminders(function)
 
@@ -50,9 +53,7 @@ def _grant_evaluation(functions: Functions, foundation: Foundation, settings: Se
 
     table.let_claim(functions.claim)
     bucket.let_read(functions.claim)
-    functions.custom.let_claim(
-        functions.claim, bucket=bucket, settings=settings, key=foundation.key
-    )
+    functions.custom.let_claim(functions.claim, bucket=bucket, settings=settings, key=foundation.key)
 
     table.let_claim(functions.commit)
     bucket.let_write_evidence(functions.commit)

@@ -32,13 +32,9 @@ class Outputs(Construct):
         self._add("StepIndex", foundation.table.name, "The table that smdebug.service reads")
         self._add("FindingsBus", foundation.bus.name, "Add your own EventBridge rules to this bus")
         self._add("AlertsTopic", foundation.alerts.arn, "Subscribe here to get the alerts")
-        self._add(
-            "AlarmsTopic", alarms_topic, "Subscribe here to get the alarms of the stack itself"
-        )
+        self._add("AlarmsTopic", alarms_topic, "Subscribe here to get the alarms of the stack itself")
         self._add("Workflow", workflow, "Evaluates the rules")
-        self._add(
-            "Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings"
-        )
+        self._add("Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings")
         self._add("EvaluationLog", evaluation_log, "The log of the built-in rules")
         self._add("CustomRuleLogs", ",".join(custom_logs), "The logs of custom rules")
         if not bucket.is_our_own:

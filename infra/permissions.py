@@ -8,7 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.settings import Settings
 from infra.stack import DebuggerStack
 
@@ -30,9 +30,7 @@ def table() -> str:
     rows = ["| Role | may | on | because |", "|---|---|---|---|"]
     for role, statement in sorted(_statements(template["Resources"]), key=lambda row: row[0]):
         where = sorted(_named(resource, template) for resource in _list(statement["Resource"]))
-        why = " ".join(
-            dict.fromkeys(reasons[role, name] for name in where if (role, name) in reasons)
-        )
+        why = " ".join(dict.fromkeys(reasons[role, name] for name in where if (role, name) in reasons))
         rows.append(f"| {role} | {_code(_list(statement['Action']))} | {_code(where)} | {why} |")
     return "\n".join(rows)
 

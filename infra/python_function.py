@@ -13,8 +13,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
-from infra.assets import ROOT, bundle, copied
-from infra.fingerprints import fingerprint_of
+from infra.packaging.assets import ROOT, bundle, copied
+from infra.packaging.fingerprints import fingerprint_of
 from infra.settings import LOG_RETENTIONS, Architecture, Settings
 
 _FUNCTIONS = ROOT / "functions"
@@ -132,9 +132,7 @@ def allow(
     """Allow the role these actions; `because` is the reason if a resource is a pattern."""
     acknowledge_wildcards(role, on, because)
     role.add_to_policy(
-        iam.PolicyStatement(
-            actions=list(actions), resources=list(on), conditions=dict(conditions or {})
-        )
+        iam.PolicyStatement(actions=list(actions), resources=list(on), conditions=dict(conditions or {}))
     )
 
 

@@ -80,7 +80,7 @@ class Settings:
     index_retention_days: int = 90
     """Days after a run's last change when its records are deleted."""
     default_rules: tuple[str, ...] = DEFAULT_RULES
-    """The built-in rules of runs without a `rules.json`; `default` and `usual` are sets of rules."""
+    """The built-in rules of every run whose `rules.json` does not switch them off, or the names of sets."""
     rule_sources: tuple[str, ...] = ()
     """`s3://bucket/prefix/` of custom rules, besides `rule-sources/` of the bucket."""
     other_buckets: tuple[str, ...] = ()
@@ -161,11 +161,7 @@ class Settings:
                     given[name] = _READERS[str(known[name].type)](name, value)
             elif not re.search(r"[:@/]", name):  # CDK's own: aws:cdk:…, @aws-cdk/…, hosted-zone:…
                 close = difflib.get_close_matches(name, known, n=1)
-                hint = (
-                    f"did you mean {close[0]!r}?"
-                    if close
-                    else f"the settings are {', '.join(known)}."
-                )
+                hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
                 raise SettingsError(f"There is no setting {name!r}; {hint}")
         return cls(**given)
 
@@ -200,9 +196,9 @@ class Settings:
         prefixes = self.run_retention_prefixes
         if self.run_retention_days is not None and not prefixes:
             raise SettingsError(
-                f"run_retention_days={self.run_retention_days} needs run_retention_prefixes, the prefixes "
-                "of the runs that may expire, such as experiments/. The whole bucket also contains the "
-                "sources of rules."
+                f"run_retention_days={self.run_retention_days} needs "
+                "run_retention_prefixes, the prefixes of the runs that may expire, such "
+                "as experiments/. The whole bucket also contains the sources of rules."
             )
         if prefixes and self.run_retention_days is None:
             raise SettingsError(
@@ -231,9 +227,9 @@ class Settings:
             raise SettingsError(f"reserved_concurrency={reserved} is negative.")
         if reserved and limit < 200:
             raise SettingsError(
-                f"reserved_concurrency={reserved} needs an account with a concurrency of 200 or more, and "
-                f"account_concurrency is {limit}: Lambda keeps 100 unreserved. Ask AWS for a higher quota, "
-                "or omit it."
+                f"reserved_concurrency={reserved} needs an account with a concurrency "
+                f"of 200 or more, and account_concurrency is {limit}: Lambda keeps "
+                "100 unreserved. Ask AWS for a higher quota, or omit it."
             )
         if reserved and reserved > limit - 100:
             raise SettingsError(
@@ -292,9 +288,7 @@ class Settings:
                 )
         twice = sorted({rule for rule in self.default_rules if self.default_rules.count(rule) > 1})
         if twice:
-            raise SettingsError(
-                f"default_rules: {', '.join(twice)} is listed twice; once is enough."
-            )
+            raise SettingsError(f"default_rules: {', '.join(twice)} is listed twice; once is enough.")
         if len(self.default_rules) > _MOST_DEFAULT_RULES:
             raise SettingsError(
                 f"default_rules names {len(self.default_rules)} rules, and at most {_MOST_DEFAULT_RULES} fit "
@@ -337,9 +331,7 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Sequence) or not all(isinstance(part, str) for part in value):
-        raise SettingsError(
-            f"{name}={value!r} is neither a list of texts nor comma-separated text."
-        )
+        raise SettingsError(f"{name}={value!r} is neither a list of texts nor comma-separated text.")
     return tuple(value)
 
 

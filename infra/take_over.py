@@ -27,11 +27,7 @@ def take_over(bucket: str, s3: Any, sqs: Any) -> list[str]:
     try:
         now = s3.get_bucket_notification_configuration(Bucket=bucket)
         now.pop("ResponseMetadata", None)
-        gone = [
-            queue["QueueArn"]
-            for queue in now.get(QUEUES, [])
-            if not _exists(queue["QueueArn"], sqs)
-        ]
+        gone = [queue["QueueArn"] for queue in now.get(QUEUES, []) if not _exists(queue["QueueArn"], sqs)]
         # Destinations that this account may not see are left as they are, and not validated.
         s3.put_bucket_notification_configuration(
             Bucket=bucket,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra import names
-from infra.alarms import Alarms, Watched
-from infra.alarms_topic import AlarmsTopic
-from infra.core_layer import CoreLayer
+from infra.alerting.alarms import Alarms, Watched
+from infra.alerting.alarms_topic import AlarmsTopic
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
 from infra.functions import Functions
 from infra.grants import grant
 from infra.outputs import Outputs
+from infra.packaging.core_layer import CoreLayer
 from infra.python_function import Shared
 from infra.settings import Settings
 from infra.triggers import add_triggers
@@ -60,9 +60,7 @@ class TrainingDebugger(Construct):
 
     def _functions(self, foundation: Foundation) -> Functions:
         settings = self.settings
-        layer = CoreLayer(
-            self, "CoreLayer", architecture=settings.architecture, local=settings.local
-        )
+        layer = CoreLayer(self, "CoreLayer", architecture=settings.architecture, local=settings.local)
         shared = Shared(
             layer.version,
             foundation.undelivered.queue,
@@ -71,9 +69,7 @@ class TrainingDebugger(Construct):
         )
         return Functions(self, shared=shared, schedules=foundation.schedules)
 
-    def _monitor(
-        self, functions: Functions, foundation: Foundation, workflow: EvaluationWorkflow
-    ) -> str:
+    def _monitor(self, functions: Functions, foundation: Foundation, workflow: EvaluationWorkflow) -> str:
         """Add alarms and a dashboard; return the name of the dashboard."""
         topic = AlarmsTopic(self, "AlarmsTopic", settings=self.settings)
         self.alarms_topic_arn = topic.arn

@@ -11,9 +11,7 @@ def let_stop_jobs(function: PythonFunction) -> None:
     """Stop the jobs of a finding, by exact name or by prefix."""
     function.may(
         "sagemaker:StopTrainingJob",
-        on=[
-            f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"
-        ],
+        on=[f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"],
         because="The job of a run is known only when a rule asks to stop it.",
     )
     function.may(

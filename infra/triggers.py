@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from constructs import Construct
 
-from infra.event_rule import EventRule
-from infra.findings_bus import ALL_EVENTS, FOUND, RUN
+from infra.events.event_rule import EventRule
+from infra.events.findings_bus import ALL_EVENTS, FOUND, RUN
 from infra.foundation import Foundation
 from infra.functions import Functions
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from local_aws.assembly import Assembly, synthesized
 from local_aws.cloud_process import CREDENTIALS, CloudProcess, raise_if_error, wait_for_janitor
+from local_aws.deployment.assembly import Assembly, synthesized
 from local_aws.environ import changed_environ
 from local_aws.errors import WaitedTooLong
 from local_aws.inbox import Inbox, peek
@@ -264,9 +264,7 @@ class LocalAws:
 
         now = {arn for arn in self._executions() if run is None or is_of_run(arn)}
         if now:
-            self.wait_until(
-                lambda: not now & self._executions(), what="evaluations to end", seconds=seconds
-            )
+            self.wait_until(lambda: not now & self._executions(), what="evaluations to end", seconds=seconds)
 
     def _executions(self) -> set[str]:
         """The running executions of the workflow."""

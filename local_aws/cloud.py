@@ -21,30 +21,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local_aws.assembly import Assembly
-from local_aws.clients import Clients
 from local_aws.clock import MovableClock
 from local_aws.control import Control
-from local_aws.delivery import Deliveries
-from local_aws.deployed import Deployed
-from local_aws.deploying import deploy
-from local_aws.environments import ProcessStarter
+from local_aws.deployment.assembly import Assembly
+from local_aws.deployment.deployed import Deployed
+from local_aws.deployment.wheels import link_layer, link_runtime
 from local_aws.errors import LocalStackError, explain_os_error
-from local_aws.function_logs import FunctionLogs
-from local_aws.functions import Function, Invocation, Runtime
 from local_aws.gate import OWNER, Application, Gate, KnownKey
 from local_aws.limits import Limits
 from local_aws.limits.concurrency import Concurrency
 from local_aws.limits.lineage import NEW, Lineage, Lineages, follow_messages
 from local_aws.limits.services import limit_events, limit_executions, validate_notifications
 from local_aws.limits.table import limit_table
-from local_aws.policies import Caller, Refused, session_statements
-from local_aws.pools import InProcess, ProcessPool
-from local_aws.queues import POLLERS, Poller
+from local_aws.permissions.clients import Clients
+from local_aws.permissions.policies import Caller, Refused, session_statements
+from local_aws.resources.deploying import deploy
+from local_aws.running.environments import ProcessStarter
+from local_aws.running.function_logs import FunctionLogs
+from local_aws.running.functions import Function, Invocation, Runtime
+from local_aws.running.pools import InProcess, ProcessPool
 from local_aws.scratch import scratch_folder
 from local_aws.server import moto_server
 from local_aws.template import ACCOUNT, REGION, Template
-from local_aws.wheels import link_layer, link_runtime
+from local_aws.waking.delivery import Deliveries
+from local_aws.waking.queues import POLLERS, Poller
 
 REMEMBERED = 20_000  # invocations, and events
 _PARAMETER = "ssm:"  # before the name of a SecureString of Systems Manager
@@ -124,9 +124,7 @@ class Cloud:
         """A boto3 client with the identity of a role, or of the account's owner."""
         return self._clients.get(service, role)
 
-    def invoke(
-        self, name: str, event: bytes, request: str = "", lineage: Lineage = NEW
-    ) -> Invocation:
+    def invoke(self, name: str, event: bytes, request: str = "", lineage: Lineage = NEW) -> Invocation:
         """Call a function by its full name, and wait for its result; `BeyondLimit` if too many run."""
         pool = self._pools[name]
         with self._concurrency.slot():
@@ -271,9 +269,8 @@ class Cloud:
 
     def _credentials(self, function: Function, environment: str) -> dict[str, str]:
         if self._runs_here(function):
-            key = (
-                OWNER  # all functions share their clients here, so callers cannot be distinguished
-            )
+            # All functions share their clients here, so callers cannot be distinguished.
+            key = OWNER
         else:
             key = f"FUNCTION{environment.upper()}"
             self.gate.register(

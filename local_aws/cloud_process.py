@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local_aws import errors
-from local_aws.assembly import ROOT
+from local_aws.deployment.assembly import ROOT
 from local_aws.errors import DidNotStart, LocalStackError, missing_module
 from local_aws.template import REGION
 
@@ -53,9 +53,7 @@ class CloudProcess:
             self._reader.join(2)
             output = "".join(self._errors).strip()[-2000:]
             output = output or f"exit code {self._process.returncode}"
-            raise DidNotStart(
-                missing_module(output) or f"The local AWS ended before it was ready: {output}"
-            )
+            raise DidNotStart(missing_module(output) or f"The local AWS ended before it was ready: {output}")
         answer: dict[str, Any] = json.loads(line)
         raise_if_error(answer)
         return answer

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from local_aws.clock import MovableClock
-from local_aws.delivery import Deliveries
-from local_aws.deployed import Deployed
+from local_aws.deployment.deployed import Deployed
 from local_aws.errors import LocalStackError
-from local_aws.functions import Invocation
 from local_aws.gate import Gate
+from local_aws.running.functions import Invocation
 from local_aws.template import ACCOUNT, Template
+from local_aws.waking.delivery import Deliveries
 
 
 class Stack(Protocol):
@@ -87,9 +87,7 @@ class Control:
                 }
                 for owner, statement in policies.needless()
             ],
-            "calls": [
-                {**asdict(call), "times": times} for call, times in list(policies.calls.items())
-            ],
+            "calls": [{**asdict(call), "times": times} for call, times in list(policies.calls.items())],
             "roles": self._role_names(),
         }
 

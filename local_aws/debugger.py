@@ -73,9 +73,7 @@ class LocalDebugger:
 
         from smdebug.service.rules_file import RULES_FILE, VERSION
 
-        entries = [
-            {"name": rule, "rule": rule} if isinstance(rule, str) else rule for rule in rules
-        ]
+        entries = [{"name": rule, "rule": rule} if isinstance(rule, str) else rule for rule in rules]
         payload = {"version": VERSION, "rules": entries}
         self.storage(name).write(RULES_FILE, json.dumps(payload).encode())
 

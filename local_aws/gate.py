@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from local_aws.calls import Permission, Request, permissions_for
 from local_aws.errors import Unsupported
 from local_aws.limits import BeyondLimit, Limits
 from local_aws.limits.concurrency import THROTTLED, Concurrency
 from local_aws.limits.lineage import Lineages
 from local_aws.limits.requests import CHECKED, check_request
-from local_aws.policies import Caller, Policies, Refused
+from local_aws.permissions.calls import Permission, Request, permissions_for
+from local_aws.permissions.policies import Caller, Policies, Refused
 
 OWNER = "local"  # the access key of the account's owner
 Start = Callable[..., Any]
@@ -85,9 +85,7 @@ class Gate:
             protocol = _request(environ, credential[2]).protocol
             return _refused(protocol, limit.kind, str(limit.message), start)
 
-    def _limited(
-        self, environ: dict[str, Any], start: Start, key: str, service: str
-    ) -> Iterable[bytes]:
+    def _limited(self, environ: dict[str, Any], start: Start, key: str, service: str) -> Iterable[bytes]:
         """Handle the request of this key within the limits of AWS."""
         known = None if key == OWNER else self._known(key)
         if known is None and service not in (*CHECKED, "lambda"):

@@ -27,9 +27,7 @@ class Inbox:
         for message in received:
             self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
         alerts = (json.loads(message["Body"]) for message in received)
-        return [
-            {"subject": alert.get("Subject", ""), "message": alert["Message"]} for alert in alerts
-        ]
+        return [{"subject": alert.get("Subject", ""), "message": alert["Message"]} for alert in alerts]
 
 
 def peek(client: Any, url: str) -> list[dict[str, Any]]:

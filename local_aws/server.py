@@ -51,9 +51,7 @@ def _bound(port: int, application: Application) -> Any:
 
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            return make_server(
-                HOST, port, cast(Any, application), threaded=True, request_handler=Quiet
-            )
+            return make_server(HOST, port, cast(Any, application), threaded=True, request_handler=Quiet)
     except (OSError, SystemExit) as error:
         if isinstance(error, OSError) and error.errno == errno.EACCES:
             raise PortClosed(
@@ -61,6 +59,4 @@ def _bound(port: int, application: Application) -> Any:
             ) from error
         if isinstance(error, OSError) and error.errno != errno.EADDRINUSE:
             raise
-        raise PortTaken(
-            f"Port {port} is taken: choose another one, or none for a free one"
-        ) from error
+        raise PortTaken(f"Port {port} is taken: choose another one, or none for a free one") from error

@@ -68,9 +68,7 @@ class Resolver:
                 return self(given[1]).split(given[0])
             case "Fn::Sub":
                 return self._sub(*((given, {}) if isinstance(given, str) else given))
-        raise Unsupported(
-            f"The template uses {name}, which the local stack does not support: {given!r}"
-        )
+        raise Unsupported(f"The template uses {name}, which the local stack does not support: {given!r}")
 
     def _sub(self, text: str, variables: Mapping[str, Any]) -> str:
         known = self(dict(variables))

@@ -49,14 +49,10 @@ def plan_lines(folder: Path, size: Size, tensorboard: Path | None) -> Iterator[L
         peer=f"{size.tensors} line charts: {in_words(charts, 'frames/s')}",
         or_holds=rate >= 10 * charts,
     )
-    yield Line(
-        "the same, times that of the line charts", rate / charts, "×", 10, True, or_holds=rate >= 30
-    )
+    yield Line("the same, times that of the line charts", rate / charts, "×", 10, True, or_holds=rate >= 30)
 
 
-def every_step_lines(
-    folder: Path, size: Size, peer_size: Size, tensorboard: Path | None
-) -> Iterator[Line]:
+def every_step_lines(folder: Path, size: Size, peer_size: Size, tensorboard: Path | None) -> Iterator[Line]:
     """Measure the page of a run that saved every step."""
     run = data.long_run(folder, size)
     peer = peer_paints(folder, peer_size, tensorboard)

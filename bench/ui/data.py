@@ -21,7 +21,7 @@ from smdebug.numbers.rows import COLUMN
 from smdebug.trials import create_trial
 from tests.ui.written_runs import WrittenRun
 
-STATISTICS = ("rms", "std", "mean_abs", "min", "max", "p05", "p95", "p99")
+STATISTICS = ("rms", "std", "abs_mean", "min", "max", "p05", "p95", "p99")
 """What TensorBoard gets of each tensor; the run has these and eight more."""
 _VERSION = 1
 _BYTES_OF_A_TENSOR = 76

@@ -11,9 +11,7 @@ from bench.ui.servers import Smdebug, TensorBoard
 from tests.reports.browser import Tab
 from tests.ui.written_runs import WrittenRun
 
-DRAWN = (
-    "document.querySelector('.u-wrap canvas') && document.querySelector('.heat canvas')?.width > 50"
-)
+DRAWN = "document.querySelector('.u-wrap canvas') && document.querySelector('.heat canvas')?.width > 50"
 READ = (
     "document.documentElement?.dataset.ready && "
     "!document.querySelector('progress')?.getAttribute('aria-label').startsWith('Read')"

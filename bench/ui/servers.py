@@ -66,9 +66,7 @@ class Smdebug(Process):
 
     def __init__(self, places: Sequence[Path], cache: Path, *options: str):
         command = [sys.executable, "-m", "smdebug", "ui", *map(str, places)]
-        super().__init__(
-            [*command, "--no-browser", "--json", *options], SMDEBUG_UI_CACHE=str(cache)
-        )
+        super().__init__([*command, "--no-browser", "--json", *options], SMDEBUG_UI_CACHE=str(cache))
         self.address: str = json.loads(self.line())["address"]
         self.origin, _, self._token = self.address.partition("/?token=")
 
@@ -97,9 +95,7 @@ class TensorBoard(Process):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.origin = f"http://127.0.0.1:{port}"
-        super().__init__(
-            [str(program), "--logdir", str(folder), "--host", "127.0.0.1", "--port", str(port)]
-        )
+        super().__init__([str(program), "--logdir", str(folder), "--host", "127.0.0.1", "--port", str(port)])
         while self._answer("") is None:
             time.sleep(0.02)
 

@@ -44,8 +44,7 @@ def as_text(lines: Sequence[Line]) -> str:
     rows = [("", "smdebug ui", "peer", "budget", ""), *(line.cells for line in lines)]
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     texts = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
     rule = "-" * max(map(len, texts))
     return "\n".join([texts[0], rule, *texts[1:]])

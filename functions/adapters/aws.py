@@ -75,16 +75,12 @@ class OneShotSchedules:
         """
         client = self._client()
         at = math.ceil(time.time() + after_seconds)
-        ((kind, run),) = (
-            (key, message[key]) for key in ("check", "finish", "list") if key in message
-        )
+        ((kind, run),) = ((key, message[key]) for key in ("check", "finish", "list") if key in message)
         # One of that name is the same message at the same second.
         with suppress(client.exceptions.ConflictException):
             client.create_schedule(**self._schedule(run, at, message, f"-{kind}-{at}"))
 
-    def _schedule(
-        self, run: str, at: float, message: Mapping[str, Any], suffix: str = ""
-    ) -> dict[str, Any]:
+    def _schedule(self, run: str, at: float, message: Mapping[str, Any], suffix: str = "") -> dict[str, Any]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         return {
             "Name": f"run-{sha256(run.encode()).hexdigest()[:40]}{suffix}",

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from functions.ports import ALWAYS, Change, Only, Refused, TooMuch
-from smdebug.service.attributes import (
+from smdebug.service.step_index.attributes import (
     as_attribute,
     as_attributes,
     item_in,
     read_pages,
 )
-from smdebug.service.item_reader import Item, ItemReader, KeyRange
+from smdebug.service.step_index.item_reader import Item, ItemReader, KeyRange
 
 _SLOW_DOWN = frozenset(
     {
@@ -69,9 +69,7 @@ class DynamoItems(ItemReader):
             removes += [f"{name(key)}.{name(at)}" for at in removed]
         adds = [f"{name(key)} {value(new)}" for key, new in (add or {}).items()]
         clauses = {"SET": sets, "REMOVE": removes, "ADD": adds}
-        expression = " ".join(
-            f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts
-        )
+        expression = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts)
         answer = self._ask(
             "update_item",
             Key=_key(pk, sk),
@@ -141,9 +139,7 @@ class _Words:
             clauses.append(f"attribute_not_exists({self.name('pk')})")
         if only.present:
             clauses.append(f"attribute_exists({self.name('pk')})")
-        clauses += [
-            f"{self.name(key)} = {self.value(expected)}" for key, expected in only.equal.items()
-        ]
+        clauses += [f"{self.name(key)} = {self.value(expected)}" for key, expected in only.equal.items()]
         clauses += [
             f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(bound)})"
             for key, bound in only.below.items()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from functions.ports import ALWAYS, LARGEST_OBJECT, Change, Only, Refused, too_large
 from smdebug.exceptions import ObjectMissing
-from smdebug.service.item_reader import Item, ItemReader, KeyRange
+from smdebug.service.step_index.item_reader import Item, ItemReader, KeyRange
 
 
 class MemoryItems(ItemReader):
@@ -128,10 +128,7 @@ def _copy(value: Any) -> Any:
     if type(value) in _UNCHANGEABLE:
         return value
     if isinstance(value, dict | Mapping):
-        return {
-            key: entry if type(entry) in _UNCHANGEABLE else _copy(entry)
-            for key, entry in value.items()
-        }
+        return {key: entry if type(entry) in _UNCHANGEABLE else _copy(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_copy(entry) for entry in value]
     return value
@@ -142,10 +139,7 @@ def _check(item: Item | None, only: Only) -> None:
         not (only.absent and item is not None)
         and not (only.present and item is None)
         and all((item or {}).get(name) == value for name, value in only.equal.items())
-        and all(
-            name not in (item or {}) or (item or {})[name] < value
-            for name, value in only.below.items()
-        )
+        and all(name not in (item or {}) or (item or {})[name] < value for name, value in only.below.items())
     )
     if not held:
         raise Refused(f"{only} does not hold")

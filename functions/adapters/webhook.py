@@ -21,9 +21,7 @@ _SECONDS = 10.0  # for an answer
 class SecretsOfAws:
     """Secrets Manager, and SecureStrings of Systems Manager; values are kept for a few minutes."""
 
-    def __init__(
-        self, manager: Client, ssm: Client, now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, manager: Client, ssm: Client, now: Callable[[], float] = time.monotonic) -> None:
         self._manager = manager
         self._ssm = ssm
         self._now = now

@@ -45,9 +45,7 @@ def by_attempt(
         )
         for arrival in index_files_first:
             is_before = 0.0 < arrival.uploaded < last_earlier
-            if is_before or (
-                arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)
-            ):
+            if is_before or (arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)):
                 earlier.append(arrival)
                 if arrival.kind is Kind.INDEX:
                     last_earlier = max(last_earlier, arrival.uploaded)

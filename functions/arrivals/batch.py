@@ -45,11 +45,7 @@ class Batch:
 
     def answer(self) -> dict[str, Any]:
         """Return the messages to deliver again, in the form that Lambda expects."""
-        return {
-            "batchItemFailures": [
-                {"itemIdentifier": identifier} for identifier in sorted(self._again)
-            ]
-        }
+        return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in sorted(self._again)]}
 
     def _add(self, message: dict[str, Any]) -> None:
         identifier = message["messageId"]

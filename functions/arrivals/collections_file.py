@@ -15,8 +15,8 @@ from functions.decisions.messages import (
     is_older,
     version_of_listing,
 )
+from functions.lifecycle.announced_end import announce_end
 from functions.lifecycle.beginning import watch_again
-from functions.lifecycle.ending import announce_end
 from functions.run_record import TWO_TRAININGS, change, in_trouble, with_news
 from functions.workflow_start import leave_check
 from functions.world import World
@@ -25,17 +25,15 @@ from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError, Storage
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
-from smdebug.service.items import shard_of
 from smdebug.service.records import RunRecord, RunState
-from smdebug.trials.attempts import AttemptId
+from smdebug.service.step_index.items import shard_of
+from smdebug.trials.stored.attempts import AttemptId
 
 _MOST_STARTS = 100
 _COLLECTIONS_FILE = "collections"
 
 
-def record_collections(
-    world: World, record: RunRecord, arrival: Arrival, attempt: str
-) -> RunRecord:
+def record_collections(world: World, record: RunRecord, arrival: Arrival, attempt: str) -> RunRecord:
     """Record the collections file and start the evaluation of steps that it makes complete."""
     if record.collections_worker not in ("", arrival.worker) and record.num_workers is not None:
         return record  # all workers write the same
@@ -84,9 +82,7 @@ def _read(world: World, bucket: str, key: str) -> dict[str, Any]:
     return content
 
 
-def _with_collections(
-    record: RunRecord, arrival: Arrival, meta: dict[str, object], now: float
-) -> RunRecord:
+def _with_collections(record: RunRecord, arrival: Arrival, meta: dict[str, object], now: float) -> RunRecord:
     value = meta.get("run_id")
     run_id = value if isinstance(value, str) else None
     number = meta.get("training_run", 0)

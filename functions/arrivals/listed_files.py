@@ -108,7 +108,5 @@ def _unknown(
     steps = [arrival.step for arrival in arrivals]
     noted = world.index.steps(record.run, record.training_run, first=min(steps), last=max(steps))
     known = {step.step: step for step in noted}
-    current, _ = by_attempt(
-        world, record, [arrival for arrival in arrivals if not is_noted(arrival, known)]
-    )
+    current, _ = by_attempt(world, record, [arrival for arrival in arrivals if not is_noted(arrival, known)])
     return current

@@ -22,7 +22,7 @@ from functions.decisions.doubts import (
     may_be_found,
 )
 from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
-from functions.lifecycle.ending import abandon
+from functions.lifecycle.announced_end import abandon
 from functions.step_index import Watched
 from functions.telemetry import log_problem, metrics
 from functions.world import World
@@ -82,9 +82,7 @@ class Swept(NamedTuple):
     failed: bool = False
 
 
-def _for_each(
-    work: Callable[[Watched], Swept], runs: Sequence[Watched], at_once: int
-) -> Sequence[Swept]:
+def _for_each(work: Callable[[Watched], Swept], runs: Sequence[Watched], at_once: int) -> Sequence[Swept]:
     """Do the work for each run, for several at a time."""
     if at_once == 1 or len(runs) < 2:
         return [work(watched) for watched in runs]
@@ -164,9 +162,7 @@ def _record_missed(world: World, record: RunRecord) -> Swept:
     return Swept(len(missed) + len(others) + listing.missed, oldest)
 
 
-def _record_lost(
-    world: World, record: RunRecord, steps: Sequence[int], attempt: str
-) -> list[Arrival]:
+def _record_lost(world: World, record: RunRecord, steps: Sequence[int], attempt: str) -> list[Arrival]:
     """Record files that exist of steps that were given up: no later step requests them."""
     now = world.clock.now()
     found = unknown_files_of_steps(world, record, steps, settled=now - NOTIFIED_WITHIN)

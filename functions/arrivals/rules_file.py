@@ -8,6 +8,7 @@ from dataclasses import replace
 from functions.decisions.configuration import (
     MOST_DETACHED,
     custom_group,
+    default_rules,
     group_of,
     is_custom,
     read_rules,
@@ -26,7 +27,6 @@ from functions.run_record import change, in_trouble, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.exceptions import DamagedFile, ObjectMissing, RulesFileError
-from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
     BUILT_IN,
     NOTHING_EVALUATED,
@@ -36,6 +36,7 @@ from smdebug.service.records import (
     RunRecord,
 )
 from smdebug.service.rules_file import RULES_FILE
+from smdebug.service.step_index.items import RulesOfRun
 
 
 def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
@@ -80,9 +81,7 @@ def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord
     return record
 
 
-def _groups_to_forget(
-    world: World, record: RunRecord, wanted: Collection[str]
-) -> dict[str, GroupRecord]:
+def _groups_to_forget(world: World, record: RunRecord, wanted: Collection[str]) -> dict[str, GroupRecord]:
     """Return the groups of custom rules that were detached before the last `MOST_DETACHED`, and are done."""
     unwanted = [name for name in record.groups if is_custom(name) and name not in wanted]
     if len(unwanted) <= MOST_DETACHED:
@@ -108,7 +107,7 @@ def rules_were_missed(world: World, record: RunRecord) -> bool:
 
 
 def requested_rules(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
-    """Return the rules in the run's file, None without a valid file; and what is wrong with it."""
+    """Return the rules that judge a run with a valid file, None without one; and what is wrong with it."""
     bucket, prefix = bucket_and_prefix(run)
     key = f"{prefix}{RULES_FILE}"
     try:
@@ -117,7 +116,7 @@ def requested_rules(world: World, run: str) -> tuple[tuple[RuleConfiguration, ..
         return None, ""
     except (RulesFileError, DamagedFile) as problem:
         return None, str(problem)
-    return read.rules, read.trouble
+    return read.with_default(lambda: default_rules(world.settings.default_rules)), read.trouble
 
 
 def groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:

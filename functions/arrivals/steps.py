@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from functions.arrivals.attempts import by_attempt
 from functions.decisions.messages import Arrival, Kind
-from functions.lifecycle.ending import announce_end
+from functions.lifecycle.announced_end import announce_end
 from functions.lifecycle.silence import end_silence
 from functions.run_record import change, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
-from smdebug.service.items import shard_of, token_of
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
+from smdebug.service.step_index.items import shard_of, token_of
 
 
 def record_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> bool:

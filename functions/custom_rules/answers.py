@@ -11,17 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
-from functions.evaluation.rule_call import Behind
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.names import LAST_STEP
-from smdebug.service.items import LARGEST_INLINE_STATE
+from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved, Outcome, Passed
+from smdebug.service.step_index.items import LARGEST_INLINE_STATE
 
 MOST_FINDINGS = 100
 LONGEST_TEXT = 2_000
 MOST_VALUES = 2_000  # in all findings of a step
 _DEEPEST = 6
 _TEXTS = ("tensor", "statistic", "worker", "message", "cause")
+_EXTRA: Mapping[str, tuple[str, ...]] = {
+    "found": ("findings",),
+    "passed": (),
+    "nothing to check": ("text",),
+    "not saved": ("text",),
+    "failed": ("text",),
+    "behind": ("text",),
+}
 _FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "since", "details"))
 
 
@@ -106,7 +113,7 @@ def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
         entry = _mapping(step_answer, "An outcome")
         if type(entry.get("step")) is not int or entry["step"] != step:
             raise AnswerRefused(f"An outcome is not of step {step}, which was next")
-        if outcomes and isinstance(outcomes[-1], Raised | Behind):
+        if outcomes and isinstance(outcomes[-1], Failed | Behind):
             raise AnswerRefused(f"It evaluated step {step} after it had stopped")
         outcomes.append(_outcome(entry))
     return outcomes
@@ -114,22 +121,23 @@ def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
 
 def _outcome(payload: Mapping[str, Any]) -> Outcome | Behind:
     kind = payload.get("outcome")
-    extra = {"found": ("findings",), "raised": ("message",), "behind": ("message",)}
-    _only(
-        payload, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it"
-    )
+    extra = _EXTRA.get(kind) if isinstance(kind, str) else None
+    if extra is None:
+        raise AnswerRefused(f"An outcome is none of {', '.join(_EXTRA)}")
+    _only(payload, ("step", "outcome", *extra), "it")
+    if kind == "found":
+        return Found(_findings(payload.get("findings")))
+    text = _text(payload.get("text", ""), "The text of an outcome", LONGEST_TEXT)
     match kind:
-        case "clear":
-            return Clear()
-        case "did not look":
-            return NothingToCheck()
-        case "found":
-            return Found(_findings(payload.get("findings")))
-        case "raised":
-            return Raised(_text(payload.get("message"), "The message", LONGEST_TEXT))
+        case "nothing to check":
+            return NothingToCheck(text)
+        case "not saved":
+            return NotSaved(text)
+        case "failed":
+            return Failed(text)
         case "behind":
-            return Behind(_text(payload.get("message"), "The message", LONGEST_TEXT))
-    raise AnswerRefused("An outcome is neither found, clear, did not look, raised nor behind")
+            return Behind(text)
+    return Passed()
 
 
 def _findings(payload: Any) -> tuple[Mapping[str, Any], ...]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smdebug.rules.rule import Rule
     from smdebug.storage import Storage
-    from smdebug.trials.as_of import AsOfTrial
+    from smdebug.trials.past.as_of import AsOfTrial
 
 ENOUGH = 100_000  # bytes of answers after which no further step is evaluated
 MARK = "\x1e"
@@ -71,10 +71,10 @@ def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:
         with about_rule(job["run"], name, step, level):
             outcome = work.evaluate(step, workers)
         if outcome["outcome"] == "unavailable":
-            answers.give({"unavailable": outcome["message"]})
+            answers.give({"unavailable": outcome["text"]})
             return
         answers.give({"step": step, **outcome})
-        if outcome["outcome"] in ("raised", "behind"):
+        if outcome["outcome"] in ("failed", "behind"):
             break
     answers.give({"done": work.remembered()})
 
@@ -114,10 +114,10 @@ class Work:
 
     def evaluate(self, step: int, workers: list[str]) -> dict[str, Any]:
         """Evaluate the rule at a step and return the outcome as plain data."""
-        from functions.decisions.outcomes import Raised
-        from functions.evaluation.rule_call import END, ask, error_sentence
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
-        from smdebug.rules.state import restore_state, save_state
+        from smdebug.rules.asking import AT_END, AT_STEP, ask, error_sentence
+        from smdebug.rules.memory.state import restore_state, save_state
+        from smdebug.rules.outcomes import Behind, Failed
 
         try:
             if self._rule is None:
@@ -129,19 +129,18 @@ class Work:
             try:
                 for other, has_passed in self._others:
                     other.limit_to(step, passed=has_passed(step))
-                occasion = END if self._job.get("at_end") else ""
-                outcome = ask(self._rule, self._trial, step, occasion=occasion)
             except StepNotYetAvailable as behind:
+                return outcome_payload(Behind(str(behind)))
+            occasion = AT_END if self._job.get("at_end") else AT_STEP
+            outcome = ask(self._rule, step, occasion, not_its_fault=(StorageUnavailable,))
+            if isinstance(outcome, Behind):
                 if before is None:
-                    return outcome_payload(Raised(error_sentence(behind)))
+                    return outcome_payload(Failed(outcome.problem))
                 restore_state(self._rule, before)
-                return {"outcome": "behind", "message": shortened(str(behind))}
         except StorageUnavailable as problem:
-            return {"outcome": "unavailable", "message": shortened(str(problem))}
-        except SystemExit as left:
-            return outcome_payload(Raised(f"the rule called sys.exit({left.code!r})"))
-        except BaseException as problem:  # noqa: BLE001 - a rule may raise anything
-            return outcome_payload(Raised(error_sentence(problem)))
+            return {"outcome": "unavailable", "text": shortened(str(problem))}
+        except BaseException as problem:  # noqa: BLE001 - loading the rule may raise anything
+            return outcome_payload(Failed(error_sentence(problem)))
         return outcome_payload(outcome)
 
     def remembered(self) -> dict[str, Any]:
@@ -149,9 +148,9 @@ class Work:
         from base64 import b64encode
 
         from smdebug.exceptions import SMDebugError
+        from smdebug.rules.memory.state import save_state
         from smdebug.rules.rule import asks_at_end
-        from smdebug.rules.state import save_state
-        from smdebug.service.items import LARGEST_INLINE_STATE
+        from smdebug.service.step_index.items import LARGEST_INLINE_STATE
 
         if self._rule is None or self._job.get("at_end"):  # a run may continue after its end
             return {"state": None}
@@ -174,7 +173,7 @@ class Work:
         from base64 import b64decode
 
         from smdebug.rules.construction import make_rule
-        from smdebug.rules.state import restore_state
+        from smdebug.rules.memory.state import restore_state
         from smdebug.storage import open_storage
 
         job, about = self._job, self._about
@@ -191,27 +190,21 @@ class Work:
         )
         state = job["state"]
         if state is not None:
-            kept = (
-                b64decode(state["inline"])
-                if "inline" in state
-                else self._storage.read(state["key"])
-            )
+            kept = b64decode(state["inline"]) if "inline" in state else self._storage.read(state["key"])
             restore_state(rule, kept)
         self._rule, self._trial = rule, trial
 
 
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> AsOfTrial:
     """Return a view of a run as the job describes it; the rest is read from storage."""
-    from functions.evaluation.rule_call import collections_of
+    from functions.evaluation.run_views import collections_of
     from functions.evaluation.shown_listing import ShownListing
-    from smdebug.trials.as_of import AsOfTrial
-    from smdebug.trials.history import ChainedHistory, MemoryHistory
-    from smdebug.trials.listed_history import ListedHistory
+    from smdebug.trials.past.as_of import AsOfTrial
+    from smdebug.trials.past.history import ChainedHistory, MemoryHistory
+    from smdebug.trials.past.listed_history import ListedHistory
 
     attempts = about.get("attempts")
-    older = (
-        ShownListing(storage, through, attempts) if attempts else ListedHistory(storage, through)
-    )
+    older = ShownListing(storage, through, attempts) if attempts else ListedHistory(storage, through)
     history = dict(about["history"])
     history["layouts"] = [
         layout if layout["names"] else named(layout, storage) for layout in history["layouts"]
@@ -230,7 +223,7 @@ def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
 
     Both use the step index if it knows the run, and otherwise list the run.
     """
-    from functions.evaluation.rule_call import as_listed
+    from functions.evaluation.run_views import as_listed
     from smdebug.files.names import END_MARKER, LAST_STEP
     from smdebug.storage import open_storage
 
@@ -246,13 +239,11 @@ def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
 
 def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
     """Return the layout with its names, read from its first step if the job had no room for them."""
-    from smdebug.trials.index_files import IndexFiles
+    from smdebug.trials.past.index_files import IndexFiles
 
     files = IndexFiles(storage, lambda key, problem: None)
     written = files.of(layout["first_step"], layout["workers"])
-    names = sorted(
-        {name for index_file in written.values() for name in index_file.layout.of_tensor}
-    )
+    names = sorted({name for index_file in written.values() for name in index_file.layout.of_tensor})
     return {**layout, "names": names}
 
 
@@ -313,17 +304,33 @@ def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
 
 def outcome_payload(outcome: Any) -> dict[str, Any]:
     """Return the outcome as plain data, cut to the size that an answer may have."""
+    from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved
+
+    match outcome:
+        case Found(findings):
+            return {"outcome": "found", "findings": plain_findings(findings)}
+        case NothingToCheck(text):
+            kind = "nothing to check"
+        case NotSaved(text):
+            kind = "not saved"
+        case Failed(text):
+            kind = "failed"
+        case Behind(text):
+            kind = "behind"
+        case _:
+            return {"outcome": "passed"}
+    return {"outcome": kind, **({"text": shortened(text)} if text else {})}
+
+
+def plain_findings(findings: tuple[Mapping[str, Any], ...]) -> list[dict[str, Any]]:
+    """Return the worst findings, cut to the size that an answer may have, as JSON has them."""
     from functions.custom_rules.answers import MOST_FINDINGS
     from functions.decisions.event_sizes import bounded_finding, worst
-    from functions.decisions.outcomes import Clear, Found, Raised
 
-    if isinstance(outcome, Found):
-        findings = [bounded_finding(finding) for finding in worst(outcome.findings, MOST_FINDINGS)]
-        text = json.dumps(findings, ensure_ascii=False).encode("utf-8", "replace")
-        return {"outcome": "found", "findings": json.loads(text)}
-    if isinstance(outcome, Raised):
-        return {"outcome": "raised", "message": shortened(outcome.message)}
-    return {"outcome": "clear" if isinstance(outcome, Clear) else "did not look"}
+    bounded = [bounded_finding(finding) for finding in worst(findings, MOST_FINDINGS)]
+    text = json.dumps(bounded, ensure_ascii=False).encode("utf-8", "replace")
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
 
 
 def shortened(text: str, longest: int = 1000) -> str:

@@ -16,7 +16,7 @@ from functions.custom_rules.sources import Source, SourceRefused, source_of
 from functions.decisions.settling import Ready, Waiting
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import (
+from functions.evaluation.last_evaluations import (
     end_if_all_has_arrived,
     finish_if_ended,
     last_step,
@@ -30,9 +30,9 @@ from functions.rule_groups import GroupGone
 from functions.workflow_reply import reply
 from functions.world import World
 from smdebug.exceptions import SMDebugValueError
-from smdebug.service.items import state_folder, state_key
 from smdebug.service.records import RuleConfiguration, RuleRecord, RunRecord, StepRecord
-from smdebug.trials.history import MemoryHistory
+from smdebug.service.step_index.items import state_folder, state_key
+from smdebug.trials.past.history import MemoryHistory
 
 
 def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any]:
@@ -108,9 +108,7 @@ class ClaimWalk(StepWalk):
         super().advance(ready)
 
 
-def _hand_over(
-    leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool
-) -> dict[str, Any] | None:
+def _hand_over(leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool) -> dict[str, Any] | None:
     """Return the job and the claim for the workflow; None if there is nothing to run."""
     rule = _active_rule(leased)
     asked = [step for step in steps if step.asked]
@@ -121,9 +119,7 @@ def _hand_over(
         return None
     configuration = leased.configuration(rule)
     try:
-        source = source_of(
-            leased.world, leased.record.run, configuration, pinned=rule.source_digest
-        )
+        source = source_of(leased.world, leased.record.run, configuration, pinned=rule.source_digest)
         job = {**_job(leased, rule, configuration, source, asked), "at_end": at_end}
     except (SourceRefused, TooManyRuns, SMDebugValueError) as problem:
         leased.fail_rule(rule, str(problem))
@@ -149,12 +145,7 @@ def _active_rule(leased: LeasedGroup) -> RuleRecord | None:
 def _has_end_to_evaluate(leased: LeasedGroup) -> bool:
     """Whether the rule is evaluated once more, at the end of the run, before it is finished."""
     rule = _active_rule(leased)
-    return (
-        rule is not None
-        and rule.asks_at_end
-        and sees_end(leased, rule)
-        and last_step(leased) is not None
-    )
+    return rule is not None and rule.asks_at_end and sees_end(leased, rule) and last_step(leased) is not None
 
 
 # The steps of a claim
@@ -234,9 +225,7 @@ def _about(leased: LeasedGroup, asked: list[ClaimedStep], others: list[str]) -> 
             **jobs.steps_with_workers(asked),
             **_view(world, leased.record, last, steps, whole=whole),
             "others": [
-                {**other, **_view(world, record, last, steps, whole=whole)}
-                if record is not None
-                else other
+                {**other, **_view(world, record, last, steps, whole=whole)} if record is not None else other
                 for other, record in of_others
             ],
         }

@@ -11,39 +11,35 @@ from typing import Any
 
 from functions.custom_rules.answers import Answer, AnswerRefused, Died, read_answer
 from functions.custom_rules.jobs import Claimed, ClaimedStep
-from functions.decisions.outcomes import Outcome, Raised
 from functions.decisions.rule_lifecycle import judge
 from functions.decisions.settling import Ready
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import finish_if_ended, sees_end
+from functions.evaluation.last_evaluations import finish_if_ended, sees_end
 from functions.evaluation.leased_group import LeasedGroup
-from functions.evaluation.rule_call import END, Behind
 from functions.evaluation.stepping import advance
 from functions.rule_groups import LeaseLost
 from functions.telemetry import log, metrics
 from functions.workflow_reply import reply
 from functions.world import World
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.items import state_key
+from smdebug.rules.asking import AT_END
+from smdebug.rules.outcomes import Behind, Failed, Outcome
 from smdebug.service.records import StepRecord
-from smdebug.trials.history import StepSummary
+from smdebug.service.step_index.items import state_key
+from smdebug.trials.past.history import StepSummary
 
 DEATHS_BEFORE_ERROR = 2
 TRIES_TO_READ = 10  # when the rule is not at fault
 
 
-def commit_answer(
-    world: World, run: str, group: str, claim: Mapping[str, Any], ran: Any
-) -> dict[str, Any]:
+def commit_answer(world: World, run: str, group: str, claim: Mapping[str, Any], ran: Any) -> dict[str, Any]:
     """Commit what the rule answered; return what to publish. `LeaseLost` if it is too late."""
     claimed = Claimed.from_dict(claim)
     record = world.index.run(run)
     held = world.index.groups.get(run, group)
     if record is None or held is None or held.token != claimed.token:
-        raise LeaseLost(
-            f"The lease on the rules {group} of {run} was taken over; nothing was committed"
-        )
+        raise LeaseLost(f"The lease on the rules {group} of {run} was taken over; nothing was committed")
     if held.lease_until == 0:  # this commit was done before and is repeated
         return reply(world, run, group, held.outbox, more=True)
     leased = LeasedGroup(world, record, held, begun=world.clock.now())
@@ -51,9 +47,7 @@ def commit_answer(
     more = _Judgement(leased, claimed).apply(ran)
     if not more and claimed.ended and not leased.waits:
         rules = leased.group.rules
-        more = not claimed.at_end and any(
-            rule.asks_at_end and sees_end(leased, rule) for rule in rules
-        )
+        more = not claimed.at_end and any(rule.asks_at_end and sees_end(leased, rule) for rule in rules)
         if not more:
             finish_if_ended(leased)
     commit(leased)
@@ -102,7 +96,7 @@ class _Judgement:
                     more = False
                     break
                 self._judge(outcome, step, late=noted.late)
-                if isinstance(outcome, Raised):
+                if isinstance(outcome, Failed):
                     more = True
             given_up, lost = frozenset(noted.passed), frozenset(noted.lost)
             advance(leased, Ready(step, given_up, lost, noted.late, noted.partly))
@@ -119,7 +113,7 @@ class _Judgement:
             leased.wait()
             return False
         step = self._restore(self._claimed.steps[0])
-        self._judge(outcome, step, late=False, occasion=END)
+        self._judge(outcome, step, late=False, occasion=AT_END)
         return False
 
     def _judge(self, outcome: Outcome, step: StepRecord, *, late: bool, occasion: str = "") -> None:
@@ -132,7 +126,7 @@ class _Judgement:
         if rule.died_at is not None and step.step >= rule.died_at:
             rule = replace(rule, died_at=None, deaths=0)
         leased.apply(judge(rule, leased.configuration(rule), outcome, moment))
-        if isinstance(outcome, Raised):
+        if isinstance(outcome, Failed):
             metrics({"RuleErrors": (1, "Count")})
 
     def _keep_state(self, answer: Answer) -> None:

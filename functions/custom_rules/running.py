@@ -33,8 +33,13 @@ _LAST_WORDS = 0.5
 _MARK = b"\x1e"  # begins a line with the step of the lines after it
 _LEVELS = frozenset(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 _LET_KNOW = (
-    *("PATH", "LD_LIBRARY_PATH", "AWS_REGION", "AWS_DEFAULT_REGION"),
-    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_CA_BUNDLE"),
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_CA_BUNDLE",
 )
 
 
@@ -182,9 +187,8 @@ def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[byt
     """Start the child with the job on its standard input; return it and the pipe of its answers."""
     answers, end = os.pipe()
     path = [place for place in sys.path if place and not _is_standard(place)]
-    known = {name: os.environ[name] for name in _LET_KNOW if name in os.environ}
     environment = {
-        **known,
+        **{name: os.environ[name] for name in _LET_KNOW if name in os.environ},
         **(job.get("credentials") or {}),
         "HOME": str(folder),
         "TMPDIR": str(folder),
@@ -217,9 +221,7 @@ def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[byt
     return child, answers
 
 
-def _limits(
-    job: Mapping[str, Any], memory_mb: float, seconds: float, folder: Path
-) -> dict[str, float]:
+def _limits(job: Mapping[str, Any], memory_mb: float, seconds: float, folder: Path) -> dict[str, float]:
     asked = job.get("limits") or {}
     limits = {
         "work": float(asked.get("work", seconds)),
@@ -264,9 +266,7 @@ def _read_output(
                     else:
                         selector.unregister(key.fd)
                 now = time.monotonic()
-                if (
-                    has_ended or output.is_done
-                ):  # a process that it started may still hold the pipes
+                if has_ended or output.is_done:  # a process that it started may still hold the pipes
                     last_words = last_words or now + _LAST_WORDS
                     if not ready or now > last_words:
                         break
@@ -372,11 +372,7 @@ def _is_standard(place: str) -> bool:
 
     own = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     name = Path(place).name
-    return (
-        place in own
-        or name == "lib-dynload"
-        or (name.startswith("python") and name.endswith(".zip"))
-    )
+    return place in own or name == "lib-dynload" or (name.startswith("python") and name.endswith(".zip"))
 
 
 def _as_json(text: str) -> dict[str, Any]:

@@ -97,9 +97,7 @@ def text_in(inline: str) -> bytes:
 def _read(world: World, uri: str) -> bytes:
     place, _, name = uri.rpartition("/")
     try:
-        text = world.open_run(place.removeprefix("s3://")).read(
-            name, ByteSpan(0, LARGEST_SOURCE + 1)
-        )
+        text = world.open_run(place.removeprefix("s3://")).read(name, ByteSpan(0, LARGEST_SOURCE + 1))
     except ObjectMissing:
         raise SourceRefused(f"There is no {uri}: upload the rule, or correct its source.") from None
     except (AccessDenied, SMDebugValueError) as problem:

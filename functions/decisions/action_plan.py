@@ -61,7 +61,7 @@ class RequestStop(_Planned):
 
 @dataclass(frozen=True)
 class RequestZoom(_Planned):
-    """Request that the hook save tensors whole, by the control object beside the run."""
+    """Request that the hook save whole tensors, by the control object beside the run."""
 
     effect = CONTROL_OBJECT
     body: bytes
@@ -88,9 +88,7 @@ PlannedAction = StopJob | RequestStop | RequestZoom | Notify | Refuse
 
 def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
     """Return what to do for a finding, given its event's detail. The same event gives the same plan."""
-    return tuple(
-        deed for action in detail.get("actions") or () for deed in _deeds(detail, action, endpoints)
-    )
+    return tuple(deed for action in detail.get("actions") or () for deed in _deeds(detail, action, endpoints))
 
 
 def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | None, str]:
@@ -109,9 +107,7 @@ def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | No
     )
 
 
-def _deeds(
-    detail: Detail, action: Mapping[str, Any], endpoints: Endpoints
-) -> Iterator[PlannedAction]:
+def _deeds(detail: Detail, action: Mapping[str, Any], endpoints: Endpoints) -> Iterator[PlannedAction]:
     name = action.get("name")
     if name == STOP_TRAINING:
         yield from _stop(detail, action)
@@ -126,9 +122,7 @@ def _deeds(
 def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
     job, prefix = detail.get("job"), str(action.get("training_job_prefix") or "")
     if job and not str(job).startswith(prefix):
-        reason = (
-            f"A run may stop only its own job, {job}, and its name does not begin with {prefix!r}."
-        )
+        reason = f"A run may stop only its own job, {job}, and its name does not begin with {prefix!r}."
         yield Refuse(_id(detail, action, NOTHING), action, reason)
         return
     # The hook finishes writing and leaves time for a checkpoint; stopping the job takes minutes.

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from functions.decisions import detail_types
+from functions.decisions.detail_types import NOT_CHECKED
 from functions.decisions.diagnoses import SYMPTOM
 from functions.decisions.event_sizes import cut
-from functions.decisions.outcomes import NOT_CHECKED
 from smdebug.diagnosis.issues import Issue
 from smdebug.diagnosis.wording import as_text
 from smdebug.rules.findings import number
@@ -270,7 +270,7 @@ def _run_letter(detail: Detail) -> Iterator[str]:
 def _line_of_rule(rule: Detail) -> str:
     """Return a rule of the summary in a line. One that had nothing to check has not passed."""
     status, name, found = rule.get("status"), rule.get("name"), rule.get("last_found")
-    if status == RuleStatus.NO_ISSUES_FOUND and rule.get("last_good_step", 0) is None:
+    if status == RuleStatus.NOT_CHECKED:
         missing = str(rule.get("reason") or "").partition(f"{NOT_CHECKED}: ")[2]
         return f"  {'not checked':<14} {name}" + (f": {missing}" if missing else "")
     return f"  {status:<14} {name}" + (f", last at step {found}" if found is not None else "")
@@ -350,17 +350,13 @@ def _mode(detail: Detail) -> str:
     mode = detail.get("mode")
     if not mode or mode == "GLOBAL":
         return ""
-    return (
-        f" (step {detail['mode_step']} of {mode})"
-        if detail.get("mode_step") is not None
-        else f" ({mode})"
-    )
+    return f" (step {detail['mode_step']} of {mode})" if detail.get("mode_step") is not None else f" ({mode})"
 
 
 def _action(action: Mapping[str, Any]) -> str:
     name = str(action.get("name") or "")
     to = action.get("endpoint")
-    known = {STOP_TRAINING: "stop the training", ZOOM_IN: "save the tensors whole"}
+    known = {STOP_TRAINING: "stop the training", ZOOM_IN: "save the whole tensors"}
     return known.get(name, f"{name} to {to}" if to else name)
 
 

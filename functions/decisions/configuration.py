@@ -59,7 +59,7 @@ class Changes(NamedTuple):
 
 
 def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
-    """Return the rules of a run without its own: each once, with default parameters.
+    """Return the rules that judge every run: each once, with default parameters.
 
     `default` and `usual` name the rules of these sets.
     """
@@ -69,9 +69,7 @@ def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
     return tuple(RuleConfiguration(name=name, rule=name) for name in known if name)
 
 
-def what_changed(
-    before: Iterable[RuleConfiguration], after: Iterable[RuleConfiguration]
-) -> Changes:
+def what_changed(before: Iterable[RuleConfiguration], after: Iterable[RuleConfiguration]) -> Changes:
     """Return the difference between two sets of rules. A changed rule ends and begins again."""
     old, new = ({rule.id: rule for rule in rules} for rules in (before, after))
     return Changes(

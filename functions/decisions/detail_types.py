@@ -8,6 +8,13 @@ ACTION_OUTCOME = "Rule Action Outcome"
 OLD_STATE_CHANGE = "SageMaker Training Job State Change"  # for functions written for SageMaker
 
 DETAIL_TYPES = (
-    *(CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE),
-    *(RUN_STATE_CHANGE, ACTION_OUTCOME, OLD_STATE_CHANGE),
+    CONDITION_MET,
+    ISSUE_RESOLVED,
+    STATUS_CHANGE,
+    RUN_STATE_CHANGE,
+    ACTION_OUTCOME,
+    OLD_STATE_CHANGE,
 )
+
+NOT_CHECKED = "Not checked"
+"""Begins the reason of a rule that had nothing to check."""

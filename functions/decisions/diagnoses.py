@@ -16,16 +16,12 @@ _MOST_SYMPTOMS = 6
 _LONGEST = 300
 
 
-def evidence_in(
-    rule: str, findings: Sequence[Mapping[str, Any]], step: int
-) -> tuple[Evidence, ...]:
+def evidence_in(rule: str, findings: Sequence[Mapping[str, Any]], step: int) -> tuple[Evidence, ...]:
     """Return the evidence in the findings of a rule at one step, without advice."""
     return tuple(evidence_of(rule, [(step, findings)]))
 
 
-def diagnosis_of(
-    rule: str, own: Sequence[Evidence], others: Sequence[Evidence]
-) -> dict[str, Any] | None:
+def diagnosis_of(rule: str, own: Sequence[Evidence], others: Sequence[Evidence]) -> dict[str, Any] | None:
     """Return the problem that the rule's findings belong to; `role` says whether they are its cause.
 
     `others` is the evidence of the run's other open issues. If the rule's findings belong to several

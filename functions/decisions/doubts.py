@@ -9,9 +9,7 @@ SILENT_AFTER = 240.0  # seconds without a file after which one may have been mis
 LOST_TOGETHER = 20  # lost steps that are listed by one sweep
 
 
-def doubt_of(
-    record: RunRecord, waiting: StepRecord | None, newest: StepRecord | None, *, now: float
-) -> str:
+def doubt_of(record: RunRecord, waiting: StepRecord | None, newest: StepRecord | None, *, now: float) -> str:
     """Return why files of the run may have been missed, or "".
 
     `waiting` is the first step after those that were evaluated, and `newest` the last one.

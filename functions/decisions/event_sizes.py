@@ -26,9 +26,7 @@ def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str,
 
 def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     """Return a finding that fits in an event: long texts are cut and end in an ellipsis."""
-    bounded = {
-        key: _small(plain(finding[key])) for key in _FINDING_FIELDS if finding.get(key) is not None
-    }
+    bounded = {key: _small(plain(finding[key])) for key in _FINDING_FIELDS if finding.get(key) is not None}
     details = plain(finding.get("details") or {})
     if details:
         size = len(as_json(details))

@@ -21,9 +21,7 @@ class Retry(Enum):
 
 def unfinished_of(record: RunRecord, groups: Iterable[GroupRecord]) -> list[GroupRecord]:
     """Return the groups whose rules do not have their last status yet."""
-    return [
-        group for group in groups if not group.finished or group.training_run != record.training_run
-    ]
+    return [group for group in groups if not group.finished or group.training_run != record.training_run]
 
 
 def progress_of(record: RunRecord, groups: Iterable[GroupRecord]) -> str:

@@ -100,9 +100,7 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder | Continuation]
     raise NotUnderstood(f"The message is neither from S3 nor from SageMaker: {body[:200]!r}")
 
 
-def arrival_of(
-    bucket: str, key: str, *, uploaded: float = 0.0, sequencer: str = ""
-) -> Arrival | None:
+def arrival_of(bucket: str, key: str, *, uploaded: float = 0.0, sequencer: str = "") -> Arrival | None:
     """Return the file of a run at that key, or None if it is not one."""
     for pattern, kind in _KEYS:
         match = pattern.fullmatch(key)

@@ -88,9 +88,7 @@ def when(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-def entry_of(
-    detail_type: str, detail: Mapping[str, Any], overflow: Overflow | None = None
-) -> OutboxEntry:
+def entry_of(detail_type: str, detail: Mapping[str, Any], overflow: Overflow | None = None) -> OutboxEntry:
     whole = fitted(detail)
     whole["text"] = alerts.line(detail_type, whole)
     return OutboxEntry(str(detail["id"]), detail_type, whole, overflow)

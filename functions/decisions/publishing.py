@@ -18,9 +18,7 @@ MAX_ENTRIES = 10
 MAX_BATCH = 200_000  # bytes of one call
 
 
-def put_events_batches(
-    outbox: Mapping[str, Mapping[str, Any]], *, now: float
-) -> list[list[dict[str, str]]]:
+def put_events_batches(outbox: Mapping[str, Mapping[str, Any]], *, now: float) -> list[list[dict[str, str]]]:
     """Yield the outbox as calls of PutEvents, each within its limits; the caller names the bus.
 
     Each detail is given `now` as the time of its publication.
@@ -37,9 +35,7 @@ def put_events_batches(
     return batches
 
 
-def put_events_entries(
-    outbox: Mapping[str, Mapping[str, Any]], *, now: float
-) -> Iterator[dict[str, str]]:
+def put_events_entries(outbox: Mapping[str, Mapping[str, Any]], *, now: float) -> Iterator[dict[str, str]]:
     """Return every entry of the outbox as PutEvents takes it."""
     for kept in outbox.values():
         detail = kept["detail"]

@@ -77,9 +77,7 @@ def condition_met(
     )
 
 
-def issue_resolved(
-    configuration: RuleConfiguration, before: RuleRecord, moment: Moment
-) -> OutboxEntry:
+def issue_resolved(configuration: RuleConfiguration, before: RuleRecord, moment: Moment) -> OutboxEntry:
     """Return the event of a resolved issue; `before` is the rule's record with the issue open."""
     return entry_of(
         ISSUE_RESOLVED,

@@ -13,19 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from functions.decisions.detail_types import NOT_CHECKED
 from functions.decisions.diagnoses import CAUSE, diagnosis_of, evidence_in, kept
 from functions.decisions.event_sizes import MAX_STATUS_DETAILS, cut
 from functions.decisions.outbox import Moment, OutboxEntry, id_of
-from functions.decisions.outcomes import (
-    NOT_CHECKED,
-    Clear,
-    Found,
-    NothingToCheck,
-    Outcome,
-    Raised,
-)
 from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
 from smdebug.diagnosis.evidence import Evidence
+from smdebug.rules.outcomes import Failed, Found, NothingToCheck, NotSaved, Outcome, Passed
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
 
@@ -54,11 +48,13 @@ def judge(
         case Found(findings, evidence):
             own = evidence or evidence_in(configuration.name, findings, moment.step)
             return _after_findings(rule, configuration, findings, moment, own, others)
-        case Clear():
-            return _clear(rule, configuration, moment)
+        case Passed():
+            return _passed(rule, configuration, moment)
         case NothingToCheck(missing):
             return Transition(_with_reason(rule, missing))
-        case Raised(message):
+        case NotSaved():
+            return Transition(rule)
+        case Failed(message):
             return fail(rule, configuration, f"at step {moment.step}: {message}", moment)
 
 
@@ -86,12 +82,13 @@ def finish(
     rule = replace(rule, unseen=0)
     if rule.last_good is not None:
         reason = "The run ended and the rule passed at every step."
-    elif rule.reason.startswith(NOT_CHECKED):
+        return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
+    if rule.reason.startswith(NOT_CHECKED):
         reason = f"The run ended. {rule.reason}"
     else:
         lacks = "no step held anything for this rule, so check which tensors are saved."
         reason = f"The run ended. {NOT_CHECKED}: {lacks}"
-    return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
+    return _with_status(rule, configuration, RuleStatus.NOT_CHECKED, reason, moment)
 
 
 def why_stopped(evaluated: int, unseen: int) -> str:
@@ -99,18 +96,14 @@ def why_stopped(evaluated: int, unseen: int) -> str:
     if not unseen:
         return "The run ended, and no step was evaluated."
     steps = "step was" if unseen == 1 else "steps were"
-    others = (
-        f"The rule found nothing at the {evaluated} that were." if evaluated else "No step was."
-    )
+    others = f"The rule found nothing at the {evaluated} that were." if evaluated else "No step was."
     return (
-        f"The run ended, and {unseen} due {steps} not evaluated as a whole, as files of workers did not "
-        f"arrive. {others}"
+        f"The run ended, and {unseen} due {steps} not evaluated "
+        f"as a whole, as files of workers did not arrive. {others}"
     )
 
 
-def stop(
-    rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment
-) -> Transition:
+def stop(rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment) -> Transition:
     """Stop a rule that was detached. Its findings stay."""
     if rule.is_over:
         return Transition(rule)
@@ -118,9 +111,7 @@ def stop(
     return _with_status(ended, configuration, RuleStatus.STOPPED, reason, moment)
 
 
-def fail(
-    rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment
-) -> Transition:
+def fail(rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment) -> Transition:
     """Set the rule to Error; the other rules continue."""
     if rule.is_over:
         return Transition(rule)
@@ -130,7 +121,8 @@ def fail(
 
 def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     """Evaluate a rule again that was finished without an issue, as the run continues after its end."""
-    if rule.status is not RuleStatus.NO_ISSUES_FOUND and not rule.unseen:
+    is_done = rule.status in (RuleStatus.NO_ISSUES_FOUND, RuleStatus.NOT_CHECKED)
+    if not is_done and not rule.unseen:
         return Transition(rule)
     reason = "The run continued after its end."
     rule = replace(rule, unseen=0)
@@ -235,7 +227,7 @@ def _in_issue(
     return replace(rule, issue_id=issue_id, issue_role=role)
 
 
-def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
+def _passed(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     step = moment.step
     reason = "" if rule.reason.startswith(NOT_CHECKED) else rule.reason
     last_good = step if rule.last_good is None else max(rule.last_good, step)

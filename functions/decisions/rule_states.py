@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from smdebug.service.items import LARGEST_INLINE_STATE, LARGEST_PACKED_STATE
+from smdebug.service.step_index.items import LARGEST_INLINE_STATE, LARGEST_PACKED_STATE
 
 
 def is_inline(state: bytes) -> bool:

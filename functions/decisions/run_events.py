@@ -91,9 +91,7 @@ def summary_of(
         "last_step": last_step,
         "not_evaluated": not_evaluated,
         "partly_evaluated": partly_evaluated,
-        "not_checked": sum(
-            rule.status is RuleStatus.NO_ISSUES_FOUND and not rule.has_checked for rule in judging
-        ),
+        "not_checked": sum(rule.status is RuleStatus.NOT_CHECKED for rule in judging),
         "statuses": {status: count for status, count in counts.items() if count},
         "rules": summaries,
     }
@@ -104,15 +102,14 @@ def verdict_of(rules: Iterable[RuleRecord], *, steps: int, unseen: int) -> RunVe
 
     A good one only if all rules have evaluated all of its due steps, and not all without data for them.
     """
-    rules = list(rules)
     statuses = {rule.status for rule in rules}
     if RuleStatus.ISSUES_FOUND in statuses:
         return RunVerdict.ISSUES_FOUND
     if RuleStatus.ERROR in statuses:
         return RunVerdict.ERROR
-    if unseen or not steps or statuses - {RuleStatus.NO_ISSUES_FOUND}:
+    if unseen or not steps or statuses - {RuleStatus.NO_ISSUES_FOUND, RuleStatus.NOT_CHECKED}:
         return RunVerdict.INCOMPLETE
-    if not any(rule.has_checked for rule in rules):
+    if RuleStatus.NO_ISSUES_FOUND not in statuses:
         return RunVerdict.NOT_CHECKED
     return RunVerdict.NO_ISSUES_FOUND
 
@@ -128,11 +125,11 @@ def old_state_change(
     """Return the event in SageMaker's form, for functions that were written for it."""
     job = record.job or record.run.rpartition("/")[2]
     ended = record.state in (RunState.ENDED, RunState.FINISHED)
-    statuses = [
+    statuses: list[dict[str, Any]] = [
         {
             "RuleConfigurationName": cut(rule.name, 256),
             "RuleEvaluationJobArn": cut(f"smdebug:{rule.id}", 256),
-            "RuleEvaluationStatus": rule.status.value,
+            "RuleEvaluationStatus": rule.status.of_sagemaker,
             "StatusDetails": cut(rule.reason, MAX_STATUS_DETAILS - 1) + "\n" if rule.reason else "",
             "LastModifiedTime": int(rule.changed_at * 1000),
         }

@@ -70,9 +70,7 @@ def next_step(
     """
     known = {step.step: step for step in steps if step.step > settling.cursor}
     complete = sorted(
-        number
-        for number, step in known.items()
-        if step.is_complete(settling.num_workers, settling.chief)
+        number for number, step in known.items() if step.is_complete(settling.num_workers, settling.chief)
     )
     if not complete:
         return None
@@ -220,9 +218,7 @@ def late_steps(
     """Return the steps up to the cursor that became complete after the cursor had passed them."""
     late = []
     for step in sorted(steps, key=lambda record: record.step):
-        if step.step > settling.cursor or not step.is_complete(
-            settling.num_workers, settling.chief
-        ):
+        if step.step > settling.cursor or not step.is_complete(settling.num_workers, settling.chief):
             continue
         if step.step in group.late_done:
             continue

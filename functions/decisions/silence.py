@@ -64,9 +64,7 @@ def checkpoints(limits: SilenceLimits) -> list[float]:
     return sorted(seconds for seconds in wanted if 0 < seconds <= limits.silence_timeout)
 
 
-def assess(
-    record: RunRecord, newest: Iterable[StepRecord], limits: SilenceLimits, *, now: float
-) -> Silence:
+def assess(record: RunRecord, newest: Iterable[StepRecord], limits: SilenceLimits, *, now: float) -> Silence:
     """Return the run's silence at `now`, given its newest step."""
     since = last_activity(record, newest)
     seconds = now - since

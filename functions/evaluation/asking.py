@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from functions.decisions.outcomes import Found, Outcome, Raised
 from functions.decisions.rule_lifecycle import judge
 from functions.evaluation.lanes import move_to_lane
 from functions.evaluation.leased_group import LeasedGroup
-from functions.evaluation.rule_call import Behind
 from functions.telemetry import metrics
 from smdebug.diagnosis.evidence import Evidence
+from smdebug.rules.outcomes import Behind, Failed, Found, Outcome
 from smdebug.service.records import BUILT_IN, RuleRecord, StepRecord
 
-DEATHS_BEFORE_ALONE = (
-    2  # then rules are evaluated one by one, to find the one that kills the function
-)
-DEATHS_BEFORE_PASSING = (
-    4  # then the step is passed over: it kills the function before any rule runs
-)
+# After these deaths rules are evaluated one by one, to find the one that kills the function.
+DEATHS_BEFORE_ALONE = 2
+# After these the step is passed over: it kills the function before any rule runs.
+DEATHS_BEFORE_PASSING = 4
 
 
 def ask_each(
@@ -41,9 +38,7 @@ def ask_each(
         configuration = leased.configuration(rule)
         if leased.deaths >= DEATHS_BEFORE_ALONE:
             leased.world.index.groups.note_alone(leased.record.run, leased.group, rule.id)
-        outcome = leased.bench.ask(
-            rule, configuration, step.step, occasion=occasion, silent_for=silent_for
-        )
+        outcome = leased.bench.ask(rule, configuration, step.step, occasion=occasion, silent_for=silent_for)
         if isinstance(outcome, Behind):
             if leased.group.group != BUILT_IN:
                 return False
@@ -58,7 +53,7 @@ def ask_each(
         others = _evidence_of_others(leased, rule, found) if rule.id in found else ()
         configuration, at = leased.configuration(rule), replace(moment, catch_up=catch_up)
         leased.apply(judge(rule, configuration, outcome, at, others))
-        if isinstance(outcome, Raised):
+        if isinstance(outcome, Failed):
             metrics({"RuleErrors": (1, "Count")})
     return True
 
@@ -71,6 +66,5 @@ def _evidence_of_others(
         evidence
         for other in leased.group.rules
         if other.id != rule.id
-        for evidence in found.get(other.id)
-        or leased.bench.open_evidence(other, leased.configuration(other))
+        for evidence in found.get(other.id) or leased.bench.open_evidence(other, leased.configuration(other))
     ]

@@ -10,13 +10,13 @@ from typing import Any
 
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import (
+from functions.evaluation.lanes import join_level_lanes
+from functions.evaluation.last_evaluations import (
     ask_at_end,
     ask_in_silence,
     end_if_all_has_arrived,
     finish_if_ended,
 )
-from functions.evaluation.lanes import join_level_lanes
 from functions.evaluation.leased_group import LeasedGroup, current_record
 from functions.evaluation.stepping import StepWalk
 from functions.rule_groups import GroupGone

@@ -22,9 +22,7 @@ def commit(leased: LeasedGroup) -> None:
     for overflow in leased.overflows:
         leased.bench.write(overflow.key, overflow.body)
     for finding in leased.findings:
-        leased.world.index.put_finding(
-            leased.record.run, finding.detail["step"], finding.id, finding.detail
-        )
+        leased.world.index.put_finding(leased.record.run, finding.detail["step"], finding.id, finding.detail)
     if any(entry["detail_type"] == STATUS_CHANGE for entry in leased.outbox.values()):
         event = old_state_change(leased.record, _all_rules(leased), leased.world.clock.now())
         leased.outbox[event.id] = event.as_item()

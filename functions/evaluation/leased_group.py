@@ -84,9 +84,7 @@ class LeasedGroup:
         self.waits = True
         leave_check(self.world, self.record, after=RETRY_AFTER)
 
-    def moment(
-        self, step: StepRecord | None = None, *, late: bool = False, occasion: str = ""
-    ) -> Moment:
+    def moment(self, step: StepRecord | None = None, *, late: bool = False, occasion: str = "") -> Moment:
         """Return the moment of evaluating `step`, or of the cursor if no step is given."""
         about: Mapping[str, Any] = {}
         if step is not None:

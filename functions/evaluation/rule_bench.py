@@ -8,33 +8,22 @@ from typing import Any
 
 from functions.decisions.configuration import check
 from functions.decisions.diagnoses import restored
-from functions.decisions.outcomes import Found, Outcome, Raised
 from functions.decisions.rule_states import is_inline
-from functions.evaluation.rule_call import (
-    Behind,
-    as_listed,
-    ask,
-    collections_of,
-    error_sentence,
-    with_evidence,
-)
 from functions.evaluation.run_history import IndexedHistory
+from functions.evaluation.run_views import as_listed, collections_of
 from functions.ports import TooMuch
 from functions.telemetry import about_rule
 from functions.world import World
-from smdebug.diagnosis.evidence import Evidence
-from smdebug.exceptions import (
-    SMDebugError,
-    StepNotYetAvailable,
-    StorageUnavailable,
-)
+from smdebug.diagnosis.evidence import Evidence, evidence_of
+from smdebug.exceptions import SMDebugError, StepNotYetAvailable, StorageUnavailable
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER
+from smdebug.rules.asking import AT_STEP, ask, error_sentence
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import every_rule, find_rule
+from smdebug.rules.memory.state import restore_state, save_state
+from smdebug.rules.outcomes import Behind, Failed, Found, Outcome
 from smdebug.rules.rule import Rule, asks_at_end
 from smdebug.rules.rule_sets import documentation_of
-from smdebug.rules.state import restore_state, save_state
-from smdebug.service.items import state_key
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -42,10 +31,13 @@ from smdebug.service.records import (
     RunRecord,
     StepRecord,
 )
+from smdebug.service.step_index.items import state_key
 from smdebug.storage import Storage
-from smdebug.trials.as_of import AsOfTrial
-from smdebug.trials.history import StepSummary
+from smdebug.trials.past.as_of import AsOfTrial
+from smdebug.trials.past.history import StepSummary
 
+NOT_ITS_FAULT = (StorageUnavailable, TooMuch)
+"""What evaluating a rule may raise without a fault of the rule: the step is evaluated again later."""
 _WARM_RUNS = 4
 
 
@@ -95,14 +87,10 @@ class RuleBench:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
             named = [saved.attempt for saved in written if saved.attempt.run_id is not None]
-            number = min(
-                (origin.training_run for origin in named), default=self._record.training_run
-            )
+            number = min((origin.training_run for origin in named), default=self._record.training_run)
             attempt = number + self._record.training_base
             self.earlier_attempt = attempt if attempt < self._record.training_run else None
-            self.saved = (
-                max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
-            )
+            self.saved = max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
         if not missing:
             return None
         problems = [str(problem) for problem in view.trial.damaged_files.values()][-3:]
@@ -125,30 +113,42 @@ class RuleBench:
         configuration: RuleConfiguration,
         step: int,
         *,
-        occasion: str = "",
+        occasion: str = AT_STEP,
         silent_for: float | None = None,
     ) -> Outcome | Behind:
         """Evaluate a rule at the step, or on the occasion that the run is over or silent."""
         with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
             try:
                 rule = self._rule(record, configuration)
-            except (StorageUnavailable, TooMuch):
+            except NOT_ITS_FAULT:
                 raise
             except Exception as problem:  # noqa: BLE001 - a rule may raise anything
-                return Raised(error_sentence(problem))
+                return Failed(error_sentence(problem))
             before = save_state(rule) if configuration.other_trials else None
-            try:
-                for other in configuration.other_trials:
-                    self._other(other).limit_to(step)
-                outcome = ask(rule, self.trial, step, occasion=occasion, silent_for=silent_for)
-            except StepNotYetAvailable as behind:
+            outcome = self._ask(rule, configuration, step, occasion, silent_for)
+            if isinstance(outcome, Behind):
                 if before is not None:
                     restore_state(rule, before)
-                return Behind(str(behind))
+                return outcome
             self._seen.add(record.id)
             if isinstance(outcome, Found):
-                return with_evidence(outcome, rule, configuration, step)
+                return _with_evidence(outcome, rule, configuration, step)
             return outcome
+
+    def _ask(
+        self,
+        rule: Rule,
+        configuration: RuleConfiguration,
+        step: int,
+        occasion: str,
+        silent_for: float | None,
+    ) -> Outcome | Behind:
+        try:
+            for other in configuration.other_trials:
+                self._other(other).limit_to(step)
+        except StepNotYetAvailable as behind:
+            return Behind(str(behind))
+        return ask(rule, step, occasion, silent_for=silent_for, not_its_fault=NOT_ITS_FAULT)
 
     def damage_at(self, step: int) -> list[str]:
         """Return the problems of the step's tensors that could not be read."""
@@ -156,9 +156,7 @@ class RuleBench:
         damaged = self.trial.damaged_files.items()
         return [str(problem) for file, problem in damaged if file.startswith(folder)]
 
-    def open_evidence(
-        self, record: RuleRecord, configuration: RuleConfiguration
-    ) -> tuple[Evidence, ...]:
+    def open_evidence(self, record: RuleRecord, configuration: RuleConfiguration) -> tuple[Evidence, ...]:
         """Return the evidence of the rule's open issue, with its advice."""
         if not record.has_open_issue or not record.evidence:
             return ()
@@ -221,6 +219,18 @@ class StateTooLarge(Exception):
         super().__init__(rule, problem)
         self.rule = rule
         self.problem = problem
+
+
+def _with_evidence(found: Found, rule: Rule, configuration: RuleConfiguration, step: int) -> Found:
+    """Return the findings with their evidence by cause, and the rule's advice."""
+    evidence = evidence_of(
+        configuration.name,
+        [(step, found.findings)],
+        advice=rule.advice,
+        docs="" if configuration.source else documentation_of(configuration.rule),
+        cause=rule.cause,
+    )
+    return replace(found, evidence=tuple(evidence))
 
 
 class _OtherRun:

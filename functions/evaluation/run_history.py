@@ -11,17 +11,17 @@ from smdebug.files.names import LAST_STEP
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord, StepRecord
 from smdebug.storage import Storage
-from smdebug.trials.history import History, StepSummary
-from smdebug.trials.listed_history import ListedHistory
+from smdebug.trials.past.history import History, StepSummary
+from smdebug.trials.past.listed_history import ListedHistory
 
 _PAGE = 50
 
 
 class IndexedHistory:
-    """A `History` (see `smdebug.trials.history`) over the step index.
+    """A `History` (see `smdebug.trials.past.history`) over the step index.
 
     A resumed training overwrites the steps from its checkpoint on: steps of an earlier attempt count up
-    to the first step of the later one, as for trials (`smdebug.trials.attempts`).
+    to the first step of the later one, as for trials (`smdebug.trials.stored.attempts`).
 
     The table deletes expired steps in any order, so from the first step on that is as old, the files are
     listed: those of all attempts, as their index files say who wrote them.
@@ -65,9 +65,7 @@ class IndexedHistory:
         for attempt in range(self._training_run, -1, -1):
             last = below - 1
             while last >= 0:
-                found = self._index.steps(
-                    self._run, attempt, last=last, limit=page, newest_first=True
-                )
+                found = self._index.steps(self._run, attempt, last=last, limit=page, newest_first=True)
                 if not found:
                     break
                 for record in found:

@@ -10,10 +10,10 @@ from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord
 from smdebug.storage import Storage
-from smdebug.trials.attempts import AttemptId
-from smdebug.trials.history import StepSummary
-from smdebug.trials.index_files import IndexFiles
-from smdebug.trials.listed_history import ListedHistory
+from smdebug.trials.past.history import StepSummary
+from smdebug.trials.past.index_files import IndexFiles
+from smdebug.trials.past.listed_history import ListedHistory
+from smdebug.trials.stored.attempts import AttemptId
 
 
 def attempts_of(index: StepIndex, record: RunRecord) -> dict[str, Any] | None:
@@ -74,9 +74,7 @@ class ShownListing:
         if summary.step < self._lowest:
             return summary
         written = self._files.of(summary.step, summary.workers)
-        workers = [
-            name for name, of in written.items() if not self._hides(of.attempt, summary.step)
-        ]
+        workers = [name for name, of in written.items() if not self._hides(of.attempt, summary.step)]
         return StepSummary.unread(summary.step, workers) if workers else None
 
     def _hides(self, attempt: AttemptId, step: int) -> bool:

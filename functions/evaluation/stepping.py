@@ -20,8 +20,8 @@ from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSI
 from functions.evaluation.leased_group import LeasedGroup, wants
 from functions.run_record import report_two_trainings
 from functions.workflow_start import leave_check
-from smdebug.service.items import shard_of
 from smdebug.service.records import NOTHING_EVALUATED, GroupRecord, StepRecord
+from smdebug.service.step_index.items import shard_of
 
 KEPT_STEPS = 500  # of those that were given up or arrived late
 KEPT_GAPS = 50
@@ -98,9 +98,7 @@ class StepWalk:
             for step in steps:
                 if skipped(step, notes, record.num_workers or 1):
                     continue
-                if ready := ready_in_part(
-                    step, steps, self._settling(), leased.bench.previous_step
-                ):
+                if ready := ready_in_part(step, steps, self._settling(), leased.bench.previous_step):
                     yield ready
                 elif step.with_index or not record.training_run:
                     # An event file alone may be of an attempt before the training was resumed.
@@ -154,9 +152,7 @@ class StepWalk:
 
     def _steps_after(self, step: int, limit: int) -> list[StepRecord]:
         record = self.leased.record
-        return self.leased.world.index.steps(
-            record.run, record.training_run, first=step + 1, limit=limit
-        )
+        return self.leased.world.index.steps(record.run, record.training_run, first=step + 1, limit=limit)
 
     def _settling(self) -> Settling:
         leased = self.leased
@@ -282,9 +278,7 @@ class StepWalk:
             if problem is not None:
                 leased.report(problem)
             if leased.bench.earlier_attempt is not None:
-                leased.keep(
-                    report_two_trainings(leased.world, leased.record, leased.bench.earlier_attempt)
-                )
+                leased.keep(report_two_trainings(leased.world, leased.record, leased.bench.earlier_attempt))
             if leased.bench.summary is not None:
                 self._describe(step, late=late)
                 if not self.ask_rules(step, late=late):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.ports import PRESENT, ItemStore, Only, Refused
-from smdebug.service import items
+from smdebug.service.step_index import items
 
 KEPT_FOR = 90 * 86_400
 CLAIM = "CLAIM"
@@ -21,9 +21,7 @@ class OutcomesInIndex:
     def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
         # The first claims it in one write; another takes over only the expired claim that it has read.
         pk, wanted = f"{CLAIM}#{finding_id}", {"by": by, "until": int(until)}
-        kept = self._store.update(
-            pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(wanted)
-        )
+        kept = self._store.update(pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(wanted))
         found = {"by": kept["by"], "until": int(kept["until"])}
         if found == wanted:
             return True

@@ -47,9 +47,7 @@ class ActionPorts:
     endpoints: Endpoints = field(default_factory=Endpoints)
 
 
-def carry_out(
-    ports: ActionPorts, detail: Mapping[str, Any], invocation: str = ""
-) -> list[dict[str, Any]]:
+def carry_out(ports: ActionPorts, detail: Mapping[str, Any], invocation: str = "") -> list[dict[str, Any]]:
     """Carry out the actions of a finding that are not done yet; return their outcomes.
 
     The event may arrive twice at the same time: each action belongs to the invocation that claims it. If
@@ -65,9 +63,7 @@ def carry_out(
     claimed = {
         action.id
         for action in planned
-        if ports.outcomes.claim(
-            detail["id"], action.id, by=invocation, now=begun, until=begun + CLAIMED_FOR
-        )
+        if ports.outcomes.claim(detail["id"], action.id, by=invocation, now=begun, until=begun + CLAIMED_FOR)
     }
     # Read after claiming: an earlier holder of the claim has recorded its outcome.
     settled = ports.outcomes.settled(run, group, rule, detail["id"])
@@ -101,9 +97,7 @@ def _record(
     except TooMuch as problem:
         again, message = problem, f"{problem}; it is tried again"
     now = ports.clock.now()
-    entry = action_outcome(
-        detail, action.action, effect=action.effect, done=done, message=message, now=now
-    )
+    entry = action_outcome(detail, action.action, effect=action.effect, done=done, message=message, now=now)
     outcome = {
         "id": action.id,
         "finding_id": detail["id"],
@@ -124,9 +118,7 @@ def _record(
     return outcome, again
 
 
-def _carry_out(
-    ports: ActionPorts, action: PlannedAction, detail: Mapping[str, Any]
-) -> tuple[bool, str]:
+def _carry_out(ports: ActionPorts, action: PlannedAction, detail: Mapping[str, Any]) -> tuple[bool, str]:
     """Return whether the action was done, and a message about it."""
     match action:
         case RequestStop():

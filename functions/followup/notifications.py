@@ -26,9 +26,7 @@ class NotificationPorts:
     clock: Clock
 
 
-def notify_once(
-    ports: NotificationPorts, delivery: str, detail_type: str, detail: Mapping[str, Any]
-) -> bool:
+def notify_once(ports: NotificationPorts, delivery: str, detail_type: str, detail: Mapping[str, Any]) -> bool:
     """Send the message unless another delivery or event of the issue does; return whether it was sent.
 
     The first delivery owns the message for good. If it dies before sending, it is repeated with the same

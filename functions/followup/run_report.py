@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from smdebug.exceptions import RunUnknown
-from smdebug.reports import Gathered, gather, of_service, page_of
-from smdebug.reports.verdicts import Verdict, latency_of
+from smdebug.reports import gather, of_service, page_of
+from smdebug.reports.gathering import verdicts_alone
 from smdebug.runs.opening import IMPATIENT
-from smdebug.runs.overview import overview_of
+from smdebug.runs.verdicts import latency_of
 from smdebug.service.client import ItemReader, WatchedRun
 from smdebug.storage import Storage
 from smdebug.trials import Trial, create_trial
@@ -54,13 +54,14 @@ def write_report(
 
     try:
         if at_a_time < _FEWEST_READERS:
-            found = _verdicts_alone(trial, verdicts, run, "its tensors are too large")
+            found = verdicts_alone(trial, verdicts, _note(run, "its tensors are too large"), deployed=True)
         else:
             trial.most_readers = at_a_time
             latency = latency_of(findings)
             found = gather(trial, verdicts, latency=latency, deployed=True, progress=go_on)
     except NoTime:
-        found = _verdicts_alone(trial, verdicts, run, "there was no time to read its tensors")
+        why = "there was no time to read its tensors"
+        found = verdicts_alone(trial, verdicts, _note(run, why), deployed=True)
     storage.write(KEY, page_of(found).encode())
     return KEY
 
@@ -75,19 +76,8 @@ def _largest(trial: Trial) -> int:
     return max(lengths, default=0)
 
 
-def _verdicts_alone(trial: Trial, verdicts: Sequence[Verdict], run: str, because: str) -> Gathered:
-    return Gathered(
-        overview=overview_of(trial, with_values=False),
-        verdicts=tuple(verdicts),
-        curves=(),
-        steps=(),
-        mode="GLOBAL",
-        sections=(),
-        distributions=(),
-        disagreements=(),
-        deployed=True,
-        notes=(
-            f"Nothing of this run is drawn: {because}. "
-            f"`smdebug report s3://{run} --deployed` draws it, on your own machine.",
-        ),
+def _note(run: str, because: str) -> str:
+    return (
+        f"Nothing of this run is drawn: {because}. "
+        f"`smdebug report s3://{run} --deployed` draws it, on your own machine."
     )

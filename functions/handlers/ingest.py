@@ -12,7 +12,7 @@ from functions import wiring
 from functions.arrivals.batch import read_batch
 from functions.arrivals.recording import record_arrivals
 from functions.environment import IngestEnvironment
-from functions.lifecycle.ending import job_ended
+from functions.lifecycle.announced_end import job_ended
 from functions.lifecycle.upkeep import go_on, pass_on
 
 

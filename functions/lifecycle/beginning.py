@@ -8,9 +8,9 @@ from functions.decisions.messages import job_of
 from functions.lifecycle.silence import wake_in_time
 from functions.run_record import list_again, with_news
 from functions.world import World
-from smdebug.service.items import RulesOfRun
 from smdebug.service.records import GroupRecord, RunRecord
 from smdebug.service.rules_file import RULES_FILE
+from smdebug.service.step_index.items import RulesOfRun
 
 
 def begin(world: World, run: str) -> RunRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from functions.decisions.silence import SilenceLimits, Stage, assess, checkpoints
-from functions.lifecycle.ending import announce_end
+from functions.lifecycle.announced_end import announce_end
 from functions.run_record import change, with_news
 from functions.workflow_start import start_evaluation
 from functions.world import World

@@ -11,7 +11,7 @@ from functions.decisions.giving_up import Retry, progress_of, retry_of, unfinish
 from functions.decisions.run_events import old_state_change, run_entry, summary_of
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import give_up
+from functions.evaluation.last_evaluations import give_up
 from functions.evaluation.leased_group import LeasedGroup, current_record
 from functions.run_record import change
 from functions.workflow_reply import reply

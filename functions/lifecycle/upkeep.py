@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from functions.decisions.messages import Continuation, Reminder
-from functions.lifecycle.finishing import finish, list_again
+from functions.lifecycle.last_listing import finish, list_again
 from functions.lifecycle.reminders import check
 from functions.lifecycle.silence import watch
 from functions.workflow_start import start_evaluation

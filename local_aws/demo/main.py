@@ -32,9 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep", metavar="FOLDER", help="leave the two runs in FOLDER, to inspect them afterwards"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print all results in one document at the end"
-    )
+    parser.add_argument("--json", action="store_true", help="print all results in one document at the end")
     arguments = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell may have set SIGINT to be ignored
         signal.signal(number, _as_interrupt)

@@ -117,9 +117,7 @@ class Narrator:
     def _show_end(self, run: Run) -> None:
         run.end_is_shown = True
         how = run.ending
-        self._screen.event(
-            run.name, f"training {self._screen.bold(how) if how == 'stopped' else how}"
-        )
+        self._screen.event(run.name, f"training {self._screen.bold(how) if how == 'stopped' else how}")
         if run.process.returncode:
             self._screen.line(run.output_text)
 
@@ -160,9 +158,7 @@ def show_latencies(runs: Sequence[Run], screen: Screen) -> None:
     if not any(run.shown_findings for run in runs):
         return
     screen.line("\n" + screen.bold("Seconds since the last file of the step was uploaded"))
-    screen.line(
-        screen.dim(f"  {'finding':<28}{'indexed':>9}{'evaluated':>11}{'published':>11}{'alert':>8}")
-    )
+    screen.line(screen.dim(f"  {'finding':<28}{'indexed':>9}{'evaluated':>11}{'published':>11}{'alert':>8}"))
     for run in runs:
         for finding, detail in run.shown_findings.items():
             took = seconds_after_upload(detail)

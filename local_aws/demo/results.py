@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from local_aws.assembly import ROOT
 from local_aws.debugger import LocalDebugger
 from local_aws.demo.narration import seconds_after_upload
 from local_aws.demo.training import STEPS, Run
+from local_aws.deployment.assembly import ROOT
 from local_aws.errors import WaitedTooLong
 
 PLACE = ROOT / ".demo"
@@ -26,8 +26,7 @@ def write_summary(runs: Sequence[Run], debugger: LocalDebugger) -> Path:
         known = debugger.run(run.name)
         lines += [f"## {run.name}", "", "| rule | status | reason |", "|---|---|---|"]
         lines += [
-            f"| {status.name} | {status.status} | {status.reason or '–'} |"
-            for status in known.statuses()
+            f"| {status.name} | {status.status} | {status.reason or '–'} |" for status in known.statuses()
         ]
         for finding in known.findings():
             lines += ["", f"- step {finding.step}, {finding.name}: {finding.reason}"]

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_aws.assembly import ROOT
 from local_aws.debugger import LocalDebugger
+from local_aws.deployment.assembly import ROOT
 from smdebug.rules.rule_sets import default_rules
 
 SCRIPT = ROOT / "examples" / "train_numpy.py"
 FAILING = "failing"
 STEPS = {FAILING: 1200, "healthy": 300}
 SAVE_INTERVAL, PAUSE = 10, 0.05
-RULES: list[Any] = [
-    {"name": name, "rule": name, "actions": ["stoptraining"]} for name in default_rules()
-]
+RULES: list[Any] = [{"name": name, "rule": name, "actions": ["stoptraining"]} for name in default_rules()]
 
 
 @dataclass

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from local_aws.calls import Request
 from local_aws.limits.numbers import BeyondLimit, Limits
+from local_aws.permissions.calls import Request
 
 CHECKED = ("dynamodb", "sqs", "states", "scheduler")
 _INVALID = "ValidationException"
@@ -44,8 +44,8 @@ def _check_table_request(payload: Mapping[str, Any], limits: Limits) -> None:
         if size > limits.expression_bytes:
             raise BeyondLimit(
                 _INVALID,
-                f"Invalid {name}: Expression size has exceeded the maximum allowed size; expression "
-                f"size: {size}",
+                f"Invalid {name}: Expression size has exceeded the "
+                f"maximum allowed size; expression size: {size}",
             )
 
 

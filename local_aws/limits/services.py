@@ -51,9 +51,7 @@ def limit_events(limits: Limits) -> None:
         def published(backend: Any, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             sizes = list(map(size_of_event, events))
             if sum(sizes) > limits.events_bytes:
-                raise ValidationException(
-                    "Total size of the entries in the request is over the limit."
-                )
+                raise ValidationException("Total size of the entries in the request is over the limit.")
             fits = [size <= limits.event_bytes for size in sizes]
             kept = [event for event, fitting in zip(events, fits, strict=True) if fitting]
             done = iter(put(backend, kept)) if kept else iter(())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from local_aws.calls import bus_arn, queue_arn
+from local_aws.permissions.calls import bus_arn, queue_arn
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
 from local_aws.template import ACCOUNT
 

@@ -6,12 +6,12 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-from local_aws.calls import Permission
-from local_aws.deployed import QueueMapping
+from local_aws.deployment.deployed import QueueMapping
 from local_aws.errors import LocalStackError
-from local_aws.functions import Function
 from local_aws.limits import Limits
+from local_aws.permissions.calls import Permission
 from local_aws.resources.deployment import Created, Deployment, Kinds, Properties
+from local_aws.running.functions import Function
 
 
 def layer(deployment: Deployment, name: str, properties: Properties) -> Created:
@@ -54,9 +54,7 @@ def function(deployment: Deployment, name: str, properties: Properties) -> Creat
         log_group=properties.get("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{function}"),
         dead_letters=properties.get("DeadLetterConfig", {}).get("TargetArn"),
     )
-    deployment.final_checks.append(
-        lambda: deployment.policies.may_assume("lambda.amazonaws.com", role)
-    )
+    deployment.final_checks.append(lambda: deployment.policies.may_assume("lambda.amazonaws.com", role))
     return function, {"Arn": arn}
 
 
@@ -96,9 +94,7 @@ def queue_mapping(deployment: Deployment, name: str, properties: Properties) -> 
             batch_size=properties.get("BatchSize", 10),
             window=properties.get("MaximumBatchingWindowInSeconds", 0),
             at_once=properties.get("ScalingConfig", {}).get("MaximumConcurrency", 1000),
-            reports_failures=(
-                "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
-            ),
+            reports_failures=("ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])),
         )
     )
     return name, {}
@@ -117,9 +113,7 @@ def state_machine(deployment: Deployment, name: str, properties: Properties) -> 
         type=properties.get("StateMachineType", "STANDARD"),
     )["stateMachineArn"]
     deployment.deployed.machines[arn] = role
-    deployment.final_checks.append(
-        lambda: deployment.policies.may_assume("states.amazonaws.com", role, arn)
-    )
+    deployment.final_checks.append(lambda: deployment.policies.may_assume("states.amazonaws.com", role, arn))
     if "LoggingConfiguration" in properties:
         for action in _LOG_DELIVERY:
             deployment.check_at_end(role, Permission(f"logs:{action}", "*"))
@@ -154,23 +148,43 @@ KINDS: Kinds = {
     "AWS::Lambda::Function": (
         function,
         (
-            *("FunctionName", "Code", "Handler", "Role", "Runtime", "Timeout", "MemorySize"),
-            *("Environment", "Layers", "LoggingConfig", "DeadLetterConfig"),
-            *("Architectures", "EphemeralStorage", "Description", "ReservedConcurrentExecutions"),
+            "FunctionName",
+            "Code",
+            "Handler",
+            "Role",
+            "Runtime",
+            "Timeout",
+            "MemorySize",
+            "Environment",
+            "Layers",
+            "LoggingConfig",
+            "DeadLetterConfig",
+            "Architectures",
+            "EphemeralStorage",
+            "Description",
+            "ReservedConcurrentExecutions",
         ),
     ),
     "AWS::Lambda::EventSourceMapping": (
         queue_mapping,
         (
-            *("EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes"),
-            *("MaximumBatchingWindowInSeconds", "ScalingConfig"),
+            "EventSourceArn",
+            "FunctionName",
+            "BatchSize",
+            "FunctionResponseTypes",
+            "MaximumBatchingWindowInSeconds",
+            "ScalingConfig",
         ),
     ),
     "AWS::StepFunctions::StateMachine": (
         state_machine,
         (
-            *("StateMachineName", "StateMachineType", "DefinitionString"),
-            *("DefinitionSubstitutions", "RoleArn", "LoggingConfiguration"),
+            "StateMachineName",
+            "StateMachineType",
+            "DefinitionString",
+            "DefinitionSubstitutions",
+            "RoleArn",
+            "LoggingConfiguration",
         ),
     ),
 }

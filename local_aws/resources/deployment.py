@@ -7,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from local_aws.assembly import Assembly
-from local_aws.calls import Permission
-from local_aws.deployed import Deployed
+from local_aws.deployment.assembly import Assembly
+from local_aws.deployment.deployed import Deployed
 from local_aws.errors import Unsupported
 from local_aws.limits import Limits
-from local_aws.policies import Caller, Policies
+from local_aws.permissions.calls import Permission
+from local_aws.permissions.policies import Caller, Policies
 from local_aws.template import ACCOUNT, REGION
 
 Properties = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from local_aws.calls import queue_arn
+from local_aws.permissions.calls import queue_arn
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
 from local_aws.template import known_only
 
@@ -15,9 +15,7 @@ def bucket(deployment: Deployment, name: str, properties: Properties) -> Created
     client = deployment.client("s3")
     client.create_bucket(Bucket=bucket)
     notifications = properties.get("NotificationConfiguration", {})
-    known_only(
-        "AWS::S3::Bucket.NotificationConfiguration", name, notifications, ["QueueConfigurations"]
-    )
+    known_only("AWS::S3::Bucket.NotificationConfiguration", name, notifications, ["QueueConfigurations"])
     if notifications:
         client.put_bucket_notification_configuration(
             Bucket=bucket,
@@ -100,15 +98,23 @@ KINDS: Kinds = {
     "AWS::S3::Bucket": (
         bucket,
         (
-            *("BucketName", "NotificationConfiguration", "BucketEncryption"),
-            *("LifecycleConfiguration", "OwnershipControls", "PublicAccessBlockConfiguration"),
+            "BucketName",
+            "NotificationConfiguration",
+            "BucketEncryption",
+            "LifecycleConfiguration",
+            "OwnershipControls",
+            "PublicAccessBlockConfiguration",
         ),
     ),
     "AWS::SQS::Queue": (
         queue,
         (
-            *("QueueName", "VisibilityTimeout", "RedrivePolicy", "MessageRetentionPeriod"),
-            *("SqsManagedSseEnabled", "DelaySeconds"),
+            "QueueName",
+            "VisibilityTimeout",
+            "RedrivePolicy",
+            "MessageRetentionPeriod",
+            "SqsManagedSseEnabled",
+            "DelaySeconds",
         ),
     ),
     "AWS::SNS::Topic": (topic, ("TopicName", "DisplayName", "KmsMasterKeyId")),
@@ -119,8 +125,13 @@ KINDS: Kinds = {
     "AWS::DynamoDB::Table": (
         table,
         (
-            *("TableName", "KeySchema", "AttributeDefinitions", "BillingMode"),
-            *("TimeToLiveSpecification", "SSESpecification", "DeletionProtectionEnabled"),
+            "TableName",
+            "KeySchema",
+            "AttributeDefinitions",
+            "BillingMode",
+            "TimeToLiveSpecification",
+            "SSESpecification",
+            "DeletionProtectionEnabled",
             "PointInTimeRecoverySpecification",
         ),
     ),

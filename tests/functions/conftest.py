@@ -41,9 +41,7 @@ def deployed() -> Iterator[Deployed]:
                 {"AttributeName": "pk", "KeyType": "HASH"},
                 {"AttributeName": "sk", "KeyType": "RANGE"},
             ],
-            AttributeDefinitions=[
-                {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
-            ],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
             BillingMode="PAY_PER_REQUEST",
         )
         queue = clients["sqs"].create_queue(QueueName="arrivals")["QueueUrl"]

@@ -10,7 +10,7 @@ import numpy as np
 from smdebug.files.collections_file import encode_collections
 from smdebug.files.names import END_MARKER, collections_key
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.step_writer import StepWriter
+from smdebug.saving.writing.step_writer import StepWriter
 from smdebug.storage import Storage
 
 FAILING = {"gradient/fc": np.array([np.nan, 1], np.float32)}

@@ -189,9 +189,7 @@ class SmallWorld:
         """Deliver the notifications so far to ingest, in batches."""
         bodies, self.bucket.notifications = order(self.bucket.notifications), []
         for at in range(0, len(bodies), batch):
-            arrivals = [
-                arrival for body in bodies[at : at + batch] for arrival in arrivals_in(body)
-            ]
+            arrivals = [arrival for body in bodies[at : at + batch] for arrival in arrivals_in(body)]
             for run, together in by_run(arrivals).items():
                 record_arrivals(self.world, run, together)
 
@@ -278,17 +276,11 @@ class SmallWorld:
 
     def details(self, detail_type: str) -> list[dict[str, Any]]:
         """Return the details of the published events of that type."""
-        return [
-            json.loads(event["Detail"])
-            for event in self.events
-            if event["DetailType"] == detail_type
-        ]
+        return [json.loads(event["Detail"]) for event in self.events if event["DetailType"] == detail_type]
 
     def statuses(self, run: str = "runs/mnist") -> dict[str, str]:
         return {
-            rule.name: rule.status.value
-            for group in self.index.groups.all_of(run)
-            for rule in group.rules
+            rule.name: rule.status.value for group in self.index.groups.all_of(run) for rule in group.rules
         }
 
 

@@ -252,9 +252,7 @@ def test_an_action_just_finished_is_not_repeated_by_an_invocation_without_its_cl
 
     def late_claim(*arguments, **more):
         memory.claim = claim
-        carry_out(
-            memory.ports(), detail, "first"
-        )  # begins and ends before the second has its answer
+        carry_out(memory.ports(), detail, "first")  # begins and ends before the second has its answer
         memory.time += 2 * CLAIMED_FOR  # and the second sleeps so long that the claim has run out
         return claim(*arguments, **{**more, "now": memory.time, "until": memory.time + CLAIMED_FOR})
 
@@ -333,9 +331,7 @@ def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
     outcomes = OutcomesInIndex(store)
     kept = {"id": "a", "finding_id": "f", "settled": True, "at": 1.0}
     outcomes.record_action("runs/mnist-1", "builtin", "r", kept, {"e": {"detail": "{}"}})
-    outcomes.record_action(
-        "runs/mnist-1", "builtin", "r", {**kept, "id": "b", "settled": False}, {}
-    )
+    outcomes.record_action("runs/mnist-1", "builtin", "r", {**kept, "id": "b", "settled": False}, {})
     assert outcomes.settled("runs/mnist-1", "builtin", "r", "f") == {"a"}
     assert outcomes.settled("runs/mnist-1", "builtin", "r", "f2") == frozenset()
 

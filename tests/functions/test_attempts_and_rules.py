@@ -9,7 +9,7 @@ import pytest
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.evaluation.built_in import evaluate
 from smdebug.service.records import GroupRecord
-from smdebug_rules.exploding_tensor import ExplodingTensor
+from smdebug_rules.values.exploding_tensor import ExplodingTensor
 from tests.functions.deployed_settings import settings
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
@@ -21,7 +21,7 @@ OTHER = {"name": "other", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
 def ask_for(small: SmallWorld, *rules: dict) -> None:
-    content = json.dumps({"version": 1, "rules": rules})
+    content = json.dumps({"version": 1, "default_rules": False, "rules": rules})
     small.place().write("rules.json", content.encode())
 
 
@@ -151,7 +151,7 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
 
 
 def test_the_search_for_the_files_of_a_resumed_training_is_repeated_after_a_crash(monkeypatch):
-    from functions.lifecycle import finishing
+    from functions.lifecycle import last_listing
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
@@ -164,7 +164,7 @@ def test_the_search_for_the_files_of_a_resumed_training_is_repeated_after_a_cras
     small.bucket.release(older)
     small.settle()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(finishing, "record_listed", _dies)
+        patched.setattr(last_listing, "record_listed", _dies)
         small.pass_time(2)
     small.checks.leave({"list": "runs/mnist"}, after_seconds=1)  # the service repeats it
     small.pass_time(2)

@@ -38,9 +38,7 @@ def test_only_the_messages_of_a_failed_run_are_redelivered():
         with batch.seen_again_if_it_fails(run):
             if run == "b/x":
                 raise OSError("no table")
-    assert batch.answer() == {
-        "batchItemFailures": [{"itemIdentifier": "1"}, {"itemIdentifier": "3"}]
-    }
+    assert batch.answer() == {"batchItemFailures": [{"itemIdentifier": "1"}, {"itemIdentifier": "3"}]}
 
 
 def test_a_poisoned_message_goes_its_way_while_the_good_ones_pass(capsys):

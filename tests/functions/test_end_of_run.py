@@ -11,8 +11,8 @@ import pytest
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE
 from functions.evaluation.built_in import evaluate
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.state import read_state
-from smdebug_rules.overfit import Overfit
+from smdebug.rules.memory.state import read_state
+from smdebug_rules.loss.overfit import Overfit
 from tests.functions.custom_rules.watched import Watched
 from tests.functions.promises.runs import RUN, found_steps, summaries
 from tests.functions.saver import Saver
@@ -22,7 +22,7 @@ TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
 
 def rules_file_with(**rule: Any) -> bytes:
-    return json.dumps({"version": 1, "rules": [{"name": "rule", **rule}]}).encode()
+    return json.dumps({"version": 1, "default_rules": False, "rules": [{"name": "rule", **rule}]}).encode()
 
 
 def overfitting(*losses: tuple[ModeKeys, float], **rule: Any) -> tuple[SmallWorld, Saver]:
@@ -122,9 +122,7 @@ def test_a_rule_that_does_not_see_the_last_step_does_not_see_the_end(end_step, e
 def test_a_rule_that_is_attached_to_a_finished_run_is_asked_about_its_end():
     small, saver = overfitting((TRAIN, 1), (EVAL, 5), rule="ExplodingTensor")
     end(small, saver)
-    small.place().write(
-        "rules.json", rules_file_with(rule="Overfit", parameters={"tensor_regex": "loss"})
-    )
+    small.place().write("rules.json", rules_file_with(rule="Overfit", parameters={"tensor_regex": "loss"}))
     small.settle()
     small.pass_time(400)
     (found,) = small.details("Rule Evaluation Condition Met")
@@ -206,7 +204,7 @@ def test_a_rule_without_a_word_for_the_end_is_not_run_again(tmp_path):
 
     watched.small.run_rule = run
     watched.end()
-    assert (jobs, watched.status) == ([], "NoIssuesFound")
+    assert (jobs, watched.status) == ([], "NotChecked")
 
 
 @pytest.mark.parametrize(

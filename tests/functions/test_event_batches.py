@@ -40,7 +40,9 @@ def test_a_training_that_explodes_loses_no_finding_and_blames_no_rule():
     small = SmallWorld()
     names = [f"exploding-{number}" for number in range(70)]
     rules = [{"name": name, "rule": "ExplodingTensor"} for name in names]
-    small.place().write("rules.json", json.dumps({"version": 1, "rules": rules}).encode())
+    small.place().write(
+        "rules.json", json.dumps({"version": 1, "default_rules": False, "rules": rules}).encode()
+    )
     nan = {f"gradient/{number:03}": np.full(3, np.nan, np.float32) for number in range(300)}
     Saver(small.place()).begin().save(0, nan)
     small.settle()

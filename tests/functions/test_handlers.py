@@ -49,9 +49,7 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     groups = [group["group"] for group in request["groups"]]
     assert groups == ["builtin", "run"]
 
-    reply = evaluate.handler(
-        {"run": request["run"], "step": request["step"], "group": "builtin"}, None
-    )
+    reply = evaluate.handler({"run": request["run"], "step": request["step"], "group": "builtin"}, None)
     types = [entry["DetailType"] for entry in reply["outbox"]]
     assert "Rule Evaluation Condition Met" in types
     assert not reply["more"]
@@ -105,7 +103,7 @@ def test_a_claim_whose_next_step_waits_leaves_a_check(deployed, monkeypatch):
     monkeypatch.setenv("SMDEBUG_RULE_ROLE", "arn:aws:iam::123456789012:role/rules")
     storage = open_storage("s3://runs/mnist")
     rule = {"name": "mine", "rule": "Mine", "source": "s3://runs/rule-sources/rule.py"}
-    storage.write("rules.json", json.dumps({"version": 1, "rules": [rule]}).encode())
+    storage.write("rules.json", json.dumps({"version": 1, "default_rules": False, "rules": [rule]}).encode())
     worker = Saver(storage).begin()
     worker.save(0, HEALTHY)
     worker.save(1, HEALTHY)

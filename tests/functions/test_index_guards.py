@@ -157,9 +157,7 @@ def index_of_large_steps():
 
 @pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.parametrize("items_of_a_page", range(1, 9))
-def test_a_page_holds_every_item_of_its_last_step(
-    index_of_large_steps, items_of_a_page, newest_first
-):
+def test_a_page_holds_every_item_of_its_last_step(index_of_large_steps, items_of_a_page, newest_first):
     page = index_of_large_steps.steps(RUN, 0, limit=items_of_a_page, newest_first=newest_first)
     assert page
     assert [len(step.complete_workers) for step in page] == [3] * len(page)

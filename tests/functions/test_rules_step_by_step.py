@@ -8,7 +8,7 @@ import pytest
 
 from smdebug.files.names import step_file
 from smdebug_rules.catalog import CATALOG
-from smdebug_rules.create_xgboost_report import REPORT
+from smdebug_rules.trees.create_xgboost_report import REPORT
 from tests.functions.small_world import SmallWorld
 from tests.rules.made_runs import MadeRun
 from tests.smdebug_rules.support import fires_at
@@ -31,7 +31,10 @@ def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:
     """Return the rule after the files of the run have arrived step by step."""
     small = SmallWorld()
     configuration = {"name": rule, "rule": rule, "parameters": parameters}
-    small.place().write("rules.json", json.dumps({"version": 1, "rules": [configuration]}).encode())
+    small.place().write(
+        "rules.json",
+        json.dumps({"version": 1, "default_rules": False, "rules": [configuration]}).encode(),
+    )
     step = None
     for key in sorted(run.storage.list(""), key=_in_order):
         if step_file(key) and step_file(key).step != step:

@@ -23,7 +23,7 @@ class Stalling:
 
     def want(self, **rule: Any) -> None:
         configuration = {"name": "stalled", "rule": "StalledTrainingRule", **rule}
-        content = json.dumps({"version": 1, "rules": [configuration]})
+        content = json.dumps({"version": 1, "default_rules": False, "rules": [configuration]})
         self.small.place().write("rules.json", content.encode())
 
     def save(self, step: int) -> None:

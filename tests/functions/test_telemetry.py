@@ -93,7 +93,7 @@ def test_every_sweep_reports_the_age_of_the_oldest_step_also_when_none_waits(cap
     small = SmallWorld()
     small.sweep()
     assert ages(capsys) == [0.0], "there are no runs"
-    small.place().write("rules.json", b'{"version": 1, "rules": ["ExplodingTensor"]}')
+    small.place().write("rules.json", b'{"version": 1, "default_rules": false, "rules": ["ExplodingTensor"]}')
     saver = Saver(small.place()).begin()
     saver.save(0)
     small.deliver()  # recorded, and not evaluated: the workflow has not started
@@ -113,9 +113,7 @@ def test_blocks_of_two_threads_overlap_and_leave_the_logger_as_it_was(capsys):
         another.submit(second.__enter__).result()
         one_thread.submit(first.__exit__, None, None, None).result()
         another.submit(logger.debug, "of the second").result()
-        one_thread.submit(
-            logger.debug, "of a thread without a rule, below the level of the logger"
-        ).result()
+        one_thread.submit(logger.debug, "of a thread without a rule, below the level of the logger").result()
         another.submit(second.__exit__, None, None, None).result()
     assert (logger.level, logger.handlers, logger.filters) == before
     assert [(line["message"], line.get("rule")) for line in log_lines(capsys)] == [

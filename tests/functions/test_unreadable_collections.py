@@ -18,9 +18,7 @@ from smdebug.service.records import RunRecord
 from tests.functions.small_world import SmallWorld
 
 RUN = "runs/mnist"
-ARRIVAL = Arrival(
-    RUN, Kind.COLLECTIONS, collections_key("worker_0"), worker="worker_0", uploaded=1.0
-)
+ARRIVAL = Arrival(RUN, Kind.COLLECTIONS, collections_key("worker_0"), worker="worker_0", uploaded=1.0)
 
 
 class Storage:

@@ -40,9 +40,7 @@ class Stack:
         }
 
     def single(self, type: str, beginning: str = "") -> Any:
-        found = [
-            properties for name, properties in self.of(type).items() if name.startswith(beginning)
-        ]
+        found = [properties for name, properties in self.of(type).items() if name.startswith(beginning)]
         assert len(found) == 1, f"{len(found)} of {type} {beginning}"
         return found[0]
 

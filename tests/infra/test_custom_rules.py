@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from infra import custom_rules, names
-from infra.assets import ROOT
 from infra.custom_rules import RuleFile, rule_files
+from infra.packaging.assets import ROOT
 from infra.settings import Architecture, Settings, SettingsError
 from tests.infra.conftest import RULE, Stack
 
@@ -59,23 +59,18 @@ def test_a_lock_file_beside_a_rule_file_is_used(tmp_path: Path):
         ),
     ],
 )
-def test_a_folder_that_cannot_be_deployed_is_refused(
-    tmp_path: Path, files: dict[str, str], message: str
-):
+def test_a_folder_that_cannot_be_deployed_is_refused(tmp_path: Path, files: dict[str, str], message: str):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(SettingsError, match=message):
         rule_files(tmp_path)
 
 
-def test_every_rule_file_has_its_own_function_beside_the_sandbox(
-    full_stack: Stack, default_stack: Stack
-):
+def test_every_rule_file_has_its_own_function_beside_the_sandbox(full_stack: Stack, default_stack: Stack):
     def running_rules(stack: Stack) -> int:
         functions = stack.of("AWS::Lambda::Function").values()
         return sum(
-            function["Handler"] == "functions.handlers.run_custom_rule.handler"
-            for function in functions
+            function["Handler"] == "functions.handlers.run_custom_rule.handler" for function in functions
         )
 
     assert running_rules(full_stack) == running_rules(default_stack) + 1
@@ -83,14 +78,10 @@ def test_every_rule_file_has_its_own_function_beside_the_sandbox(
     assert mine["Environment"]["Variables"] == {names.RULE_FILE: "custom/loss_too_smooth.py"}
 
 
-def test_ingest_claim_and_sweep_know_the_function_of_each_rule(
-    full_stack: Stack, default_stack: Stack
-):
+def test_ingest_claim_and_sweep_know_the_function_of_each_rule(full_stack: Stack, default_stack: Stack):
     for who in ("Ingest", "Claim", "Sweep"):
         rules = full_stack.function(who)["Environment"]["Variables"][names.CUSTOM_RULES]
-        assert json.loads(full_stack.text(rules))["LossTooSmooth"].startswith(
-            "<DebuggerCustomRulesLoss"
-        )
+        assert json.loads(full_stack.text(rules))["LossTooSmooth"].startswith("<DebuggerCustomRulesLoss")
         none = default_stack.function(who)["Environment"]["Variables"][names.CUSTOM_RULES]
         assert json.loads(none) == {}
 
@@ -99,9 +90,7 @@ def test_rules_are_loaded_from_the_bucket_and_where_the_settings_allow(full_stac
     variables = full_stack.function("Claim")["Environment"]["Variables"]
     sources = ["s3://my-runs/rule-sources/", "s3://elsewhere/rules/"]
     assert json.loads(variables[names.RULE_SOURCES]) == sources
-    assert full_stack.text(variables[names.CUSTOM_RULE_SANDBOX]).startswith(
-        "<DebuggerCustomRulesSandbox"
-    )
+    assert full_stack.text(variables[names.CUSTOM_RULE_SANDBOX]).startswith("<DebuggerCustomRulesSandbox")
 
 
 def test_the_workflow_may_call_every_function_with_rules(
@@ -126,9 +115,7 @@ def test_the_workflow_may_call_every_function_with_rules(
 
 def test_the_code_of_a_rule_file_contains_the_file_and_the_functions(tmp_path: Path):
     (tmp_path / "mine.py").write_text(RULE)
-    fill = custom_rules.filling(
-        RuleFile(tmp_path / "mine.py", ("LossTooSmooth",)), Architecture.ARM64
-    )
+    fill = custom_rules.filling(RuleFile(tmp_path / "mine.py", ("LossTooSmooth",)), Architecture.ARM64)
     fill(tmp_path / "out")
     assert (tmp_path / "out" / "custom" / "mine.py").read_text() == RULE
     assert (tmp_path / "out" / "functions" / "__init__.py").exists()
@@ -138,9 +125,7 @@ def test_the_code_of_a_rule_file_contains_the_file_and_the_functions(tmp_path: P
 def test_requirements_without_hashes_are_refused(tmp_path: Path):
     (tmp_path / "mine.py").write_text(RULE)
     (tmp_path / "mine.requirements.txt").write_text("scipy==1.16.0\n")
-    fill = custom_rules.filling(
-        RuleFile(tmp_path / "mine.py", ("LossTooSmooth",)), Architecture.ARM64
-    )
+    fill = custom_rules.filling(RuleFile(tmp_path / "mine.py", ("LossTooSmooth",)), Architecture.ARM64)
     with pytest.raises(SettingsError, match="has no hashes"):
         fill(tmp_path / "out")
 

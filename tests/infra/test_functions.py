@@ -20,7 +20,7 @@ from functions.environment import (
     WebhookEnvironment,
 )
 from infra import names
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.settings import Settings
 from tests.infra.conftest import Stack, environment
 
@@ -34,9 +34,7 @@ def test_every_handler_exists(stack: Stack):
         package, room, module, name = handler.split(".")
         assert (package, room) == ("functions", "handlers")
         tree = ast.parse((FUNCTIONS / room / f"{module}.py").read_text(encoding="utf-8"))
-        found = [
-            node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
-        ]
+        found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
         assert len(found) == 1, handler
         assert len(found[0].args.args) == 2, handler
 
@@ -124,9 +122,7 @@ def test_a_handler_reads_the_environment_that_is_compared(handler: str):
 
 def test_the_variables_that_the_functions_read_are_declared():
     declared = {
-        value
-        for name, value in vars(names).items()
-        if name.isupper() and value.startswith("SMDEBUG_")
+        value for name, value in vars(names).items() if name.isupper() and value.startswith("SMDEBUG_")
     }
     read = {
         name

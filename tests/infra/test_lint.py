@@ -14,7 +14,7 @@ from cdk_nag import AwsSolutionsChecks
 
 from infra import app
 from infra.app import NAME, app_with
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.settings import Settings
 from tests.infra.conftest import CONTEXT, UNBUNDLED, Stack
 
@@ -71,9 +71,7 @@ def test_the_app_synthesizes_in_a_process(tmp_path: Path, default_stack: Stack):
         "app_with(outdir=sys.argv[1], context={'aws:cdk:bundling-stacks': []}, "
         "builtin_cloud_formation_validation=False).synth()"
     )
-    subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, timeout=120
-    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, timeout=120)
     written = json.loads((tmp_path / f"{NAME}.template.json").read_text(encoding="utf-8"))
     assert written["Resources"].keys() == default_stack.resources.keys()
 

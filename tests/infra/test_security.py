@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from infra.arrivals_queue import PATTERNS, SUFFIXES
-from infra.assets import ROOT
+from infra.events.arrivals_queue import PATTERNS, SUFFIXES
+from infra.packaging.assets import ROOT
 from infra.permissions import PAGE, written_into
 from infra.settings import Settings
 from tests.infra.conftest import Stack, listed
@@ -24,8 +24,9 @@ PATTERNS_ALLOWED = {
     "sagemaker:StopTrainingJob",
     "sagemaker:ListTrainingJobs",
     *(f"logs:{what}LogDelivery" for what in ("Create", "Get", "Update", "Delete")),
-    *("logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies"),
-    "logs:DescribeLogGroups",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    *(f"logs:Describe{what}" for what in ("ResourcePolicies", "LogGroups")),
 }
 
 
@@ -106,9 +107,7 @@ def test_functions_with_custom_rules_may_only_write_their_logs(stack: Stack):
 def test_functions_with_custom_rules_know_only_their_file(stack: Stack):
     for function in stack.of("AWS::Lambda::Function").values():
         if function["Handler"] == "functions.handlers.run_custom_rule.handler":
-            assert set(function.get("Environment", {}).get("Variables", {})) <= {
-                "SMDEBUG_RULE_FILE"
-            }
+            assert set(function.get("Environment", {}).get("Variables", {})) <= {"SMDEBUG_RULE_FILE"}
 
 
 def test_only_claim_can_lend_access_to_a_custom_rule(stack: Stack):
@@ -120,21 +119,15 @@ def test_only_claim_can_lend_access_to_a_custom_rule(stack: Stack):
 
 
 def test_lent_access_only_reads_runs_and_writes_state(stack: Stack):
-    (role,) = [
-        name for name in stack.of("AWS::IAM::Role") if name.startswith("DebuggerCustomRulesAccess")
-    ]
-    may = {
-        action for statement in stack.statements_of(role) for action in listed(statement["Action"])
-    }
+    (role,) = [name for name in stack.of("AWS::IAM::Role") if name.startswith("DebuggerCustomRulesAccess")]
+    may = {action for statement in stack.statements_of(role) for action in listed(statement["Action"])}
     assert may - {"kms:Decrypt", "kms:GenerateDataKey"} == {
         "s3:GetObject",
         "s3:ListBucket",
         "s3:PutObject",
     }
     (put,) = [
-        statement
-        for statement in stack.statements_of(role)
-        if "s3:PutObject" in listed(statement["Action"])
+        statement for statement in stack.statements_of(role) if "s3:PutObject" in listed(statement["Action"])
     ]
     assert all(stack.text(resource).endswith("state/*.state") for resource in put["Resource"])
 
@@ -181,9 +174,7 @@ def test_services_whose_sources_do_not_name_their_account_send_for_this_account_
     for statement in senders(stack):
         is_eventbridge = statement["Principal"]["Service"] == "events.amazonaws.com"
         this_account = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
-        assert statement["Condition"].get("StringEquals") == (
-            None if is_eventbridge else this_account
-        )
+        assert statement["Condition"].get("StringEquals") == (None if is_eventbridge else this_account)
 
 
 def test_only_rules_of_this_account_may_call_functions(stack: Stack):
@@ -224,9 +215,7 @@ def test_tls_is_required_everywhere(stack: Stack, policy: str, place: str):
 
 def test_queues_topic_and_table_are_encrypted(default_stack: Stack, full_stack: Stack):
     for stack in (default_stack, full_stack):
-        assert all(
-            queue["SqsManagedSseEnabled"] is True for queue in stack.of("AWS::SQS::Queue").values()
-        )
+        assert all(queue["SqsManagedSseEnabled"] is True for queue in stack.of("AWS::SQS::Queue").values())
     alerts = "DebuggerAlertsTopic"
     assert default_stack.single("AWS::SNS::Topic", alerts)["KmsMasterKeyId"] == "alias/aws/sns"
     mine = "arn:aws:kms:us-east-1:123456789012:key/mine"
@@ -268,11 +257,16 @@ def is_matched(key: str, pattern: str | dict[str, str]) -> bool:
 
 def test_roles_write_requests_reports_and_the_state_of_rules(stack: Stack):
     assert written_keys(stack) == {
-        *("*/state/*.state", "state/*.state"),
-        *("*/control/stop", "control/stop"),
-        *("*/control/zoom", "control/zoom"),
-        *("*/report/findings/*.finding", "report/findings/*.finding"),
-        *("*/report/report.html", "report/report.html"),
+        "*/state/*.state",
+        "state/*.state",
+        "*/control/stop",
+        "control/stop",
+        "*/control/zoom",
+        "control/zoom",
+        "*/report/findings/*.finding",
+        "report/findings/*.finding",
+        "*/report/report.html",
+        "report/report.html",
     }
 
 
@@ -304,7 +298,10 @@ def test_write_report_writes_only_reports(default_stack: Stack):
     may = list(default_stack.statements_of(role))
     actions = {action for statement in may for action in listed(statement["Action"])}
     assert {action for action in actions if not action.startswith(("logs:", "sqs:"))} == {
-        *("dynamodb:Query", "s3:GetObject", "s3:ListBucket", "s3:PutObject"),
+        "dynamodb:Query",
+        "s3:GetObject",
+        "s3:ListBucket",
+        "s3:PutObject",
     }
     (put,) = [statement for statement in may if "s3:PutObject" in listed(statement["Action"])]
     keys = [default_stack.text(resource) for resource in listed(put["Resource"])]
@@ -312,9 +309,7 @@ def test_write_report_writes_only_reports(default_stack: Stack):
 
 
 def actions_of(stack: Stack, role: str) -> set[str]:
-    return {
-        action for statement in stack.statements_of(role) for action in listed(statement["Action"])
-    }
+    return {action for statement in stack.statements_of(role) for action in listed(statement["Action"])}
 
 
 def test_the_url_of_a_webhook_is_neither_in_the_template_nor_resolved_into_it(full_stack: Stack):
@@ -322,12 +317,8 @@ def test_the_url_of_a_webhook_is_neither_in_the_template_nor_resolved_into_it(fu
     assert not full_stack.of("AWS::Events::ApiDestination")
 
 
-@pytest.mark.parametrize(
-    ("function", "secret"), [("PostToSlack", "slack"), ("PostToWebhook", "pager")]
-)
-def test_the_url_of_a_webhook_is_read_by_its_function_alone(
-    full_stack: Stack, function: str, secret: str
-):
+@pytest.mark.parametrize(("function", "secret"), [("PostToSlack", "slack"), ("PostToWebhook", "pager")])
+def test_the_url_of_a_webhook_is_read_by_its_function_alone(full_stack: Stack, function: str, secret: str):
     readers = [
         role
         for role in full_stack.of("AWS::IAM::Role")

@@ -7,25 +7,25 @@ import functions.decisions.detail_types as published
 import functions.decisions.publishing
 import functions.followup.run_report
 import functions.telemetry
-import infra.findings_bus as bus
+import infra.events.findings_bus as bus
 import infra.names
-import infra.run_bucket
 import infra.settings
+import infra.storage.run_bucket
 import smdebug.files.names
-import smdebug.service.webhook_checks
+import smdebug.service.checks.webhook_checks
 import smdebug.service.webhook_secrets
 
 
 @pytest.mark.parametrize(
     ("deployed", "used"),
     [
-        (infra.run_bucket.CONTROL, smdebug.files.names.STOP_KEY),
-        (infra.run_bucket.ZOOM, smdebug.files.names.ZOOM_KEY),
-        (infra.run_bucket.REPORT, functions.followup.run_report.KEY),
-        (infra.run_bucket.RULE_SOURCES, functions.custom_rules.sources.OWN_SOURCES),
+        (infra.storage.run_bucket.CONTROL, smdebug.files.names.STOP_KEY),
+        (infra.storage.run_bucket.ZOOM, smdebug.files.names.ZOOM_KEY),
+        (infra.storage.run_bucket.REPORT, functions.followup.run_report.KEY),
+        (infra.storage.run_bucket.RULE_SOURCES, functions.custom_rules.sources.OWN_SOURCES),
         (infra.settings.IN_SSM, smdebug.service.webhook_secrets.IN_SSM),
         (infra.names.METRICS, functions.telemetry.NAMESPACE),
-        (infra.names.WEBHOOK_SECRET, smdebug.service.webhook_checks.VARIABLE),
+        (infra.names.WEBHOOK_SECRET, smdebug.service.checks.webhook_checks.VARIABLE),
         (bus.SOURCE, functions.decisions.publishing.SOURCE),
         (bus.FOUND, published.CONDITION_MET),
         (bus.RESOLVED, published.ISSUE_RESOLVED),

@@ -11,7 +11,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from infra.app import app_with
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.settings import Architecture, Removal, Settings
 from infra.training_debugger import TrainingDebugger
 from tests.infra.conftest import UNBUNDLED, Stack
@@ -73,9 +73,7 @@ def test_an_update_replaces_neither_the_bucket_nor_the_table(default_stack: Stac
     assert found == deployed
 
 
-def test_old_runs_are_deleted_only_if_configured(
-    synthesize: Callable[..., Stack], default_stack: Stack
-):
+def test_old_runs_are_deleted_only_if_configured(synthesize: Callable[..., Stack], default_stack: Stack):
     def rules(stack: Stack) -> Any:
         return stack.single("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
 
@@ -95,8 +93,15 @@ def test_old_runs_are_deleted_only_if_configured(
 def test_the_outputs(default_stack: Stack, full_stack: Stack):
     outputs = set(default_stack.template["Outputs"])
     assert outputs == {
-        *("Bucket", "StepIndex", "FindingsBus", "AlertsTopic", "Workflow", "Dashboard"),
-        *("EvaluationLog", "CustomRuleLogs", "AlarmsTopic"),
+        "Bucket",
+        "StepIndex",
+        "FindingsBus",
+        "AlertsTopic",
+        "Workflow",
+        "Dashboard",
+        "EvaluationLog",
+        "CustomRuleLogs",
+        "AlarmsTopic",
     }
     assert set(full_stack.template["Outputs"]) - outputs == {"TurnOnEvents"}
 
@@ -120,9 +125,7 @@ def test_the_local_stack_differs_only_in_the_content_of_the_layer(
 
     def layer_key(template: dict[str, Any]) -> Any:
         resources = template["Resources"].values()
-        (layer,) = [
-            resource for resource in resources if resource["Type"] == "AWS::Lambda::LayerVersion"
-        ]
+        (layer,) = [resource for resource in resources if resource["Type"] == "AWS::Lambda::LayerVersion"]
         return layer["Properties"]["Content"].pop("S3Key")
 
     assert layer_key(local) != layer_key(deployed)
@@ -144,9 +147,9 @@ def _layer_ids(first: dict[str, Any], other: dict[str, Any]) -> list[str]:
 def test_the_processor_is_a_setting(synthesize: Callable[..., Stack]):
     stack = synthesize(Settings(architecture=Architecture.X86_64))
     assert stack.single("AWS::Lambda::LayerVersion")["CompatibleArchitectures"] == ["x86_64"]
-    assert {
-        tuple(function["Architectures"]) for function in stack.of("AWS::Lambda::Function").values()
-    } == {("x86_64",)}
+    assert {tuple(function["Architectures"]) for function in stack.of("AWS::Lambda::Function").values()} == {
+        ("x86_64",)
+    }
 
 
 def test_two_debuggers_fit_in_one_stack_of_another_app(tmp_path, everything: Settings):
@@ -161,9 +164,7 @@ def test_two_debuggers_fit_in_one_stack_of_another_app(tmp_path, everything: Set
         ("AWS::Scheduler::ScheduleGroup", "Name"),
     ):
         names = [
-            json.dumps(resource["Properties"][key])
-            for resource in resources
-            if resource["Type"] == kind
+            json.dumps(resource["Properties"][key]) for resource in resources if resource["Type"] == kind
         ]
         assert len(set(names)) == 2
 
@@ -190,16 +191,24 @@ def test_two_stacks_in_one_account_and_region_share_no_name(tmp_path, default_st
 
 
 CHOSEN_NAMES = {
-    *("Name", "BucketName", "FunctionName", "TableName", "QueueName", "TopicName", "RoleName"),
-    *("LogGroupName", "StateMachineName", "DashboardName", "AlarmName", "LayerName"),
+    "Name",
+    "BucketName",
+    "FunctionName",
+    "TableName",
+    "QueueName",
+    "TopicName",
+    "RoleName",
+    "LogGroupName",
+    "StateMachineName",
+    "DashboardName",
+    "AlarmName",
+    "LayerName",
 }
 INSIDE_ANOTHER = {"AWS::Lambda::Permission", "AWS::Lambda::EventSourceMapping"}
 
 
 def test_the_settings_come_from_the_command_line(synthesize: Callable[..., Stack]):
-    settings = Settings.from_context(
-        {"alert_emails": "me@example.org", "aws:cdk:version-reporting": True}
-    )
+    settings = Settings.from_context({"alert_emails": "me@example.org", "aws:cdk:version-reporting": True})
     stack = synthesize(settings)
     alerts = stack.single("AWS::SNS::Subscription", "DebuggerAlertsEmail")
     assert alerts["Endpoint"] == "me@example.org"

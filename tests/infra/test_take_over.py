@@ -41,18 +41,14 @@ def test_a_queue_that_is_gone_is_notified_no_longer_and_others_are(clients):
     sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName="earlier")["QueueUrl"])
     assert take_over("kept", s3, sqs) == [f"arn:aws:sqs:{HERE}:earlier"]
     now = s3.get_bucket_notification_configuration(Bucket="kept")
-    assert [queue["QueueArn"] for queue in now["QueueConfigurations"]] == [
-        f"arn:aws:sqs:{HERE}:theirs"
-    ]
+    assert [queue["QueueArn"] for queue in now["QueueConfigurations"]] == [f"arn:aws:sqs:{HERE}:theirs"]
     bucket = s3_backends["123456789012"]["aws"].buckets["kept"]
     assert bucket.notification_configuration.event_bridge is not None
     assert take_over("kept", s3, sqs) == []  # a second time changes nothing
 
 
 def test_an_unknown_bucket_is_an_error_with_the_reason(clients):
-    with pytest.raises(
-        CannotTakeOver, match=r"nobody-has-this cannot be taken over: .*NoSuchBucket"
-    ):
+    with pytest.raises(CannotTakeOver, match=r"nobody-has-this cannot be taken over: .*NoSuchBucket"):
         take_over("nobody-has-this", *clients)
 
 

@@ -48,9 +48,7 @@ def tasks() -> dict[str, dict[str, Any]]:
 def retry_seconds(state: dict[str, Any], error: str) -> float:
     """The seconds for which the state is retried after that error."""
     (retry,) = [retry for retry in state["Retry"] if error in retry["ErrorEquals"]]
-    waits = (
-        retry["IntervalSeconds"] * retry["BackoffRate"] ** n for n in range(retry["MaxAttempts"])
-    )
+    waits = (retry["IntervalSeconds"] * retry["BackoffRate"] ** n for n in range(retry["MaxAttempts"]))
     return sum(min(wait, retry.get("MaxDelaySeconds", wait)) for wait in waits)
 
 
@@ -97,12 +95,8 @@ def test_calls_of_unavailable_services_are_retried():
 
 
 def test_a_custom_rule_that_dies_is_not_retried_before_the_commit_counts_it():
-    retried = {
-        error for retry in tasks()["RunCustomRule"]["Retry"] for error in retry["ErrorEquals"]
-    }
-    assert retried.isdisjoint(
-        {"States.ALL", "States.TaskFailed", "Sandbox.Timedout", "Runtime.ExitError"}
-    )
+    retried = {error for retry in tasks()["RunCustomRule"]["Retry"] for error in retry["ErrorEquals"]}
+    assert retried.isdisjoint({"States.ALL", "States.TaskFailed", "Sandbox.Timedout", "Runtime.ExitError"})
 
 
 def test_every_state_is_reached():
@@ -111,9 +105,7 @@ def test_every_state_is_reached():
         reached = {machine["StartAt"]}
         for state in machine["States"].values():
             reached |= {state[key] for key in ("Next", "Default") if key in state}
-            reached |= {
-                target["Next"] for target in (*state.get("Choices", ()), *state.get("Catch", ()))
-            }
+            reached |= {target["Next"] for target in (*state.get("Choices", ()), *state.get("Catch", ()))}
             if "ItemProcessor" in state:
                 check(state["ItemProcessor"])
         assert reached == known
@@ -193,9 +185,7 @@ class Machine:
         except Died as error:
             return json.dumps({"errorType": str(error), "errorMessage": "failed"}), True, ""
 
-    def run(
-        self, groups: list[dict[str, Any]], *, run: str = "b/mnist", finish: bool = False
-    ) -> str:
+    def run(self, groups: list[dict[str, Any]], *, run: str = "b/mnist", finish: bool = False) -> str:
         until = datetime.fromtimestamp(self.clock + EXECUTION, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         request = {"run": run, "step": 7, "groups": groups, "finish": finish, "until": until}
         execution = self._client.start_execution(
@@ -280,9 +270,7 @@ def test_a_failing_group_sends_a_reminder_and_the_others_continue(machine):
 
     runs = machine({"Evaluate": evaluate})
     run = 'b/odd "run" ü'
-    assert (
-        runs.run([{"group": "bad", "kind": "builtin"}, BUILT_IN], run=run, finish=True) == "FAILED"
-    )
+    assert runs.run([{"group": "bad", "kind": "builtin"}, BUILT_IN], run=run, finish=True) == "FAILED"
     assert {payload["group"] for payload in runs.events_of("Evaluate")} == {"bad", "builtin"}
     assert runs.reminders == [{"check": run}]
     assert runs.events_of("FinishRun") == []
@@ -328,9 +316,7 @@ def test_finishing_a_run_without_time_is_left_to_another_execution(machine):
 
 
 def test_a_custom_rule_is_claimed_run_and_committed_until_nothing_is_due(machine):
-    claims = iter(
-        [{"function": "my-rule", "job": {"steps": [7]}, "claim": {"token": 3}}, nothing(None)]
-    )
+    claims = iter([{"function": "my-rule", "job": {"steps": [7]}, "claim": {"token": 3}}, nothing(None)])
     runs = machine(
         {
             "Claim": lambda _: next(claims),

@@ -112,14 +112,12 @@ def test_interrupt_while_modules_load(tmp_path, module, command, errors):
 def test_interrupt_during_synthesis(tmp_path, how):
     program = (
         "from pathlib import Path\n"
-        "from local_aws.assembly import synthesized\n"
+        "from local_aws.deployment.assembly import synthesized\n"
         f"synthesized(cache=Path({str(tmp_path / 'cache')!r}))\n"
     )
     started = Started((sys.executable, "-c", program), tmp_path)
     in_cache = str(tmp_path / "cache")
-    started.wait_until(
-        lambda: any(name_of(process) == "node" for process in processes_of(in_cache))
-    )
+    started.wait_until(lambda: any(name_of(process) == "node" for process in processes_of(in_cache)))
     started.interrupt(how)
     until = time.monotonic() + TIMEOUT
     while processes_of(f"{in_cache}/synth-") and time.monotonic() < until:

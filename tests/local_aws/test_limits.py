@@ -16,12 +16,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
-from local_aws.calls import Request
-from local_aws.environments import uses_more_than
 from local_aws.limits import BeyondLimit, Limits
 from local_aws.limits.concurrency import Concurrency
 from local_aws.limits.lineage import Lineages
 from local_aws.limits.requests import check_request
+from local_aws.permissions.calls import Request
+from local_aws.running.environments import uses_more_than
 
 KB = 1024
 LOWERED = {"table_writes": 40, "key_writes": 20, "express_seconds": 1, "concurrency": 4}
@@ -115,9 +115,7 @@ def test_a_set_that_grows_beyond_400_kb_is_refused(unthrottled: LocalAws):
             TableName=name,
             Key=key("set"),
             UpdateExpression="ADD s :more",
-            ExpressionAttributeValues={
-                ":more": {"SS": [f"{kind}{n:05}" + "x" * 194 for n in range(1100)]}
-            },
+            ExpressionAttributeValues={":more": {"SS": [f"{kind}{n:05}" + "x" * 194 for n in range(1100)]}},
         )
 
     add("a")
@@ -141,9 +139,7 @@ def test_an_expression_of_more_than_4_kb_is_refused(unthrottled: LocalAws):
 
 def test_an_expression_within_a_transaction_is_limited_too():
     payload = {"TransactItems": [{"Update": {"UpdateExpression": "S" * 5000}}]}
-    request = Request(
-        "dynamodb", "POST", "/", "", "X.TransactWriteItems", json.dumps(payload).encode()
-    )
+    request = Request("dynamodb", "POST", "/", "", "X.TransactWriteItems", json.dumps(payload).encode())
     with pytest.raises(BeyondLimit, match="expression size: 5000"):
         check_request(request, Limits())
 
@@ -237,10 +233,7 @@ def test_an_express_execution_ends_after_its_five_minutes(aws: LocalAws):
     client = aws.client("stepfunctions")
     execution = client.start_execution(stateMachineArn=arn, input="{}")["executionArn"]
     status = aws.wait_until(
-        lambda: (
-            (found := client.describe_execution(executionArn=execution)["status"]) != "RUNNING"
-            and found
-        ),
+        lambda: (found := client.describe_execution(executionArn=execution)["status"]) != "RUNNING" and found,
         what="the execution to end",
         seconds=30,
     )
@@ -262,10 +255,7 @@ def test_the_state_of_an_execution_is_limited_to_256_kb(aws: LocalAws):
     given = json.dumps({"text": "x" * 100 * KB})
     execution = client.start_execution(stateMachineArn=arn, input=given)["executionArn"]
     found = aws.wait_until(
-        lambda: (
-            (now := client.describe_execution(executionArn=execution))["status"] != "RUNNING"
-            and now
-        ),
+        lambda: (now := client.describe_execution(executionArn=execution))["status"] != "RUNNING" and now,
         what="the execution to end",
         seconds=30,
     )

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from local_aws import LocalAws, LocalDebugger
-from local_aws import assembly as assembly_module
-from local_aws.assembly import Assembly, synthesized
+from local_aws.deployment import assembly as assembly_module
+from local_aws.deployment.assembly import Assembly, synthesized
 from local_aws.errors import (
     DiskFull,
     FolderClosed,
@@ -60,9 +60,7 @@ def of_type(resources, kind: str):
     [
         (lambda resources: resources.update(Vpc={"Type": "AWS::EC2::VPC"}), "AWS::EC2::VPC"),
         (
-            lambda resources: of_type(resources, "AWS::SQS::Queue")["Properties"].update(
-                FifoQueue=True
-            ),
+            lambda resources: of_type(resources, "AWS::SQS::Queue")["Properties"].update(FifoQueue=True),
             "FifoQueue",
         ),
         (
@@ -276,9 +274,7 @@ def test_a_full_disk_during_start_is_named_and_everything_is_removed(tmp_path):
 def test_a_folder_that_is_not_writable_is_named(tmp_path):
     place = tmp_path / "checkout"
     place.write_text("a file instead of a folder", encoding="utf-8")
-    error = explain_os_error(
-        PermissionError(errno.EACCES, "Permission denied", str(place)), "elsewhere"
-    )
+    error = explain_os_error(PermissionError(errno.EACCES, "Permission denied", str(place)), "elsewhere")
     assert isinstance(error, FolderClosed)
     assert str(place) in str(error)
     assert explain_os_error(FileNotFoundError(errno.ENOENT, "No such file"), str(place)) is None

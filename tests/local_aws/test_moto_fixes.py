@@ -88,9 +88,7 @@ def test_deleting_a_message_does_not_take_the_lock_of_the_queue():
     client.send_message(QueueUrl=url, MessageBody="x")
     (message,) = client.receive_message(QueueUrl=url)["Messages"]
     queue = sqs_backends[ACCOUNT][REGION].queues["q"]
-    assert finishes_while_held(
-        queue._messages_lock, lambda: queue.delete_message(message["ReceiptHandle"])
-    )
+    assert finishes_while_held(queue._messages_lock, lambda: queue.delete_message(message["ReceiptHandle"]))
 
 
 def test_a_function_needs_docker(monkeypatch: pytest.MonkeyPatch):

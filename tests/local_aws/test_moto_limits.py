@@ -81,9 +81,7 @@ def test_a_bucket_may_notify_a_queue_that_is_gone():
     client.create_bucket(Bucket="bucket")
     arn = f"arn:aws:sqs:{REGION}:123456789012:gone"
     configuration = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
-    client.put_bucket_notification_configuration(
-        Bucket="bucket", NotificationConfiguration=configuration
-    )
+    client.put_bucket_notification_configuration(Bucket="bucket", NotificationConfiguration=configuration)
 
 
 def test_an_express_machine_is_executed_as_a_standard_one():

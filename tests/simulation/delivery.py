@@ -146,9 +146,7 @@ class Delivery:
         run = min(self.wakes, key=lambda run: self.wakes[run])
         del self.wakes[run]
         self.sweeps_in_vain = 0
-        self._simulation.spawn(
-            "scheduler", lambda: self._invoke_asynchronously("Watch", {"run": run})
-        )
+        self._simulation.spawn("scheduler", lambda: self._invoke_asynchronously("Watch", {"run": run}))
 
     def _fire(self) -> None:
         entry = min(self.planned)

@@ -12,7 +12,7 @@ from typing import Any
 from functions.decisions.action_plan import Notify, plan
 from functions.decisions.detail_types import ACTION_OUTCOME, CONDITION_MET
 from functions.decisions.detail_types import RUN_STATE_CHANGE as RUN_STATE
-from smdebug.rules.state import read_state
+from smdebug.rules.memory.state import read_state
 from smdebug.service.records import GroupRecord, RuleRecord, RuleStatus, RunState
 from tests.simulation import oracle
 from tests.simulation.scenarios import SCENARIOS, Scenario
@@ -40,9 +40,7 @@ def simulate(seed: int, scenario: str = "", *, keeps_history: bool = False) -> S
         assert not wrong, wrong
     except Exception as problem:
         where = "" if isinstance(problem, AssertionError) else traceback.format_exc()
-        raise Broken(
-            f"Seed {seed} ({chosen.name!r}, {simulation.schedule}): {problem}\n{where}"
-        ) from problem
+        raise Broken(f"Seed {seed} ({chosen.name!r}, {simulation.schedule}): {problem}\n{where}") from problem
     return simulation
 
 
@@ -108,9 +106,7 @@ def _published_all_findings(
         if detail["run"] == training.run and detail["configuration"]["name"] == name
     ]
     found = {
-        (detail["step"], kind)
-        for kind, detail in published
-        if detail["training_run"] == training.attempt
+        (detail["step"], kind) for kind, detail in published if detail["training_run"] == training.attempt
     }
     expected = oracle.events(training, name)
     if RULES[name].get("repeat") == "every_step":
@@ -159,9 +155,7 @@ def _hold_listeners(simulation: Simulation) -> None:
                 for detail in outcomes.values()
                 if detail["finding_id"] == finding["id"] and detail["effect"] == deed.effect
             ]
-            assert any(detail["done"] for detail in recorded), (
-                f"nobody was told of {deed}: {recorded}"
-            )
+            assert any(detail["done"] for detail in recorded), f"nobody was told of {deed}: {recorded}"
             if isinstance(deed, Notify):
                 assert letters[finding["id"], deed.to] >= 1, f"{deed.to} was not told"
     if outcomes:
@@ -177,9 +171,7 @@ def _was_given_up(simulation: Simulation, rules: dict[str, Any], trouble: str) -
     return given_up
 
 
-def _saw_everything(
-    simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]
-) -> None:
+def _saw_everything(simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]) -> None:
     expected = training.seen()
     seen = _remembered(simulation, training, rule)
     if rule.status is RuleStatus.ERROR:
@@ -202,9 +194,7 @@ def _saw_everything(
     assert punctual == sorted(punctual), f"{rule.name} saw {seen}; late are only {late}"
 
 
-def _saw_nothing_twice(
-    simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]
-) -> None:
+def _saw_nothing_twice(simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]) -> None:
     """Check that a rule that was detached at some time saw steps as the others did."""
     seen = _remembered(simulation, training, rule)
     steps = [saw[0] for saw in seen]

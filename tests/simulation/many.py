@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from datetime import date
 from functools import partial
 
-from tests.simulation.edits import EDITS, is_noticed
+from tests.simulation.defects.edits import EDITS, is_noticed
+from tests.simulation.defects.mutants import MUTANTS
 from tests.simulation.invariants import Broken, remember_straight_runs, simulate, story_of
-from tests.simulation.mutants import MUTANTS
 
 CAUGHT_WITHIN = 1000
 _CHUNK = 250
@@ -65,9 +65,7 @@ def simulate_many(count: int, first: int, cores: int) -> int:
                     file=sys.stderr,
                 )
     took = time.monotonic() - begin
-    print(
-        f"\n{done:,} schedules in {took:.0f} s ({done / took:.0f}/s), {wrong} of them broke a promise."
-    )
+    print(f"\n{done:,} schedules in {took:.0f} s ({done / took:.0f}/s), {wrong} of them broke a promise.")
     return 1 if wrong else 0
 
 
@@ -82,9 +80,7 @@ def try_mutants(within: int, cores: int, *, a_third: bool = False) -> int:
             survived += seeds is None
             words = "SURVIVED" if seeds is None else f"caught after {seeds}"
             print(f"{words:>20}  {MUTANTS[number].name}", flush=True)
-        print(
-            f"{len(chosen) - survived} of {len(chosen)} breakages were caught within {within} schedules."
-        )
+        print(f"{len(chosen) - survived} of {len(chosen)} breakages were caught within {within} schedules.")
         unnoticed = 0
         for number, is_seen in zip(edits, pool.imap(is_noticed, edits), strict=True):
             unnoticed += not is_seen
@@ -107,9 +103,7 @@ def main() -> int:
     parser.add_argument("--scenario", default="", help="of that seed, instead of the seed's own")
     parser.add_argument("--mutants", action="store_true", help="try the deliberate breakages")
     parser.add_argument("--third", action="store_true", help="a third of those, by the day")
-    parser.add_argument(
-        "--within", type=int, default=CAUGHT_WITHIN, help="schedules for each of them"
-    )
+    parser.add_argument("--within", type=int, default=CAUGHT_WITHIN, help="schedules for each of them")
     parser.add_argument("--cores", type=int, default=multiprocessing.cpu_count())
     asked = parser.parse_args()
     if asked.seed is not None:

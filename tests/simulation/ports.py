@@ -103,9 +103,7 @@ class Place(MemoryStorage):
 
     def list(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
         start = f"{self._prefix}/"
-        listed = self._call(
-            self._simulation.bucket.list, "runs", start + prefix, after and start + after
-        )
+        listed = self._call(self._simulation.bucket.list, "runs", start + prefix, after and start + after)
         return (found.key.removeprefix(start) for found in listed)
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:

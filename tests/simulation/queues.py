@@ -64,9 +64,7 @@ class MemoryQueue:
 
     def next_visible_at(self) -> float:
         """When there will be something to receive; infinity if nothing is here."""
-        return min(
-            (message.visible_at for message in self._messages.values()), default=float("inf")
-        )
+        return min((message.visible_at for message in self._messages.values()), default=float("inf"))
 
     def receive(self, ids: Iterable[str] | None = None, *, at_most: int = 10) -> list[Received]:
         """Some of what is visible, which is hidden from now on; or those, chosen by a scheduler."""

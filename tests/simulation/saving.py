@@ -81,9 +81,7 @@ class Trainings:
         """Return the files of all writers, each writer's first one last."""
         return [
             [(training.prefix, key, data) for key, data in reversed(files)]
-            for training, writers in zip(
-                self._simulation.scenario.trainings, trainings, strict=True
-            )
+            for training, writers in zip(self._simulation.scenario.trainings, trainings, strict=True)
             for files in writers
         ]
 

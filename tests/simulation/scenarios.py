@@ -51,9 +51,7 @@ WORKERS = (
     ),
     Scenario("nobody closes", (Training(saves=TWO_WORKERS, dead=frozenset({0, 1})),)),
     Scenario("of the old library", (Training(saves=TWO_WORKERS, written_by_old_library=True),)),
-    Scenario(
-        "collections come last", (Training(saves=TWO_WORKERS, collections_last=True, ends=False),)
-    ),
+    Scenario("collections come last", (Training(saves=TWO_WORKERS, collections_last=True, ends=False),)),
 )
 """Which steps workers save, and how they end."""
 

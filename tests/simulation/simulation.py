@@ -200,9 +200,7 @@ class Simulation(Stack):
             return ports.Place(self, bucket_and_prefix(run)[1].rstrip("/"))
 
         return World(
-            index=StepIndex(
-                self._port("table", self.items), kept_for=self.scenario.kept_for, now=self.now
-            ),
+            index=StepIndex(self._port("table", self.items), kept_for=self.scenario.kept_for, now=self.now),
             objects=self._port("bucket", self.bucket),
             workflow=self._port("workflow", ports.Workflow(self)),
             checks=self._checks_of(function),
@@ -254,11 +252,7 @@ class Simulation(Stack):
 
     def details(self, detail_type: str) -> list[dict[str, Any]]:
         """Return the details of the published events of that type."""
-        return [
-            json.loads(event["Detail"])
-            for event in self.events
-            if event["DetailType"] == detail_type
-        ]
+        return [json.loads(event["Detail"]) for event in self.events if event["DetailType"] == detail_type]
 
 
 class _DirectAnswers:

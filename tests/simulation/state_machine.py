@@ -53,9 +53,7 @@ def _run(
         try:
             given, following = _HANDLED[state["Type"]](state, given, here, around)
         except TaskFailed as failure:
-            caught = next(
-                (clause for clause in state.get("Catch", ()) if _is_meant(clause, failure)), None
-            )
+            caught = next((clause for clause in state.get("Catch", ()) if _is_meant(clause, failure)), None)
             if caught is None:
                 raise
             given, following = (

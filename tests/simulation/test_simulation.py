@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.edits import EDITS, is_noticed
+from tests.simulation.defects.edits import EDITS, is_noticed
+from tests.simulation.defects.mutants import MUTANTS
 from tests.simulation.invariants import simulate, story_of
 from tests.simulation.many import CAUGHT_WITHIN, caught_at
-from tests.simulation.mutants import MUTANTS
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.schedule import Schedule
 from tests.simulation.simulation import EXECUTION, HANDLERS, Simulation

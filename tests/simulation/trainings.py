@@ -30,8 +30,7 @@ ACTIONS = [{"name": "stoptraining", "training_job_prefix": "mnist"}, {"name": "e
 ACTS = {"name": "acts", "rule": "Remembers", "actions": ACTIONS}
 ENDS = {"name": "ends", "rule": "Ends", "repeat": "every_step"}
 FLOODS = [
-    {"name": f"floods {number}", "rule": "Floods", "parameters": {"findings": 25}}
-    for number in range(11)
+    {"name": f"floods {number}", "rule": "Floods", "parameters": {"findings": 25}} for number in range(11)
 ]
 HUGE = {"name": "huge", "rule": "Remembers", "parameters": {"padding": 450_000}}
 KEPT_FOR = 90 * 86_400.0
@@ -49,9 +48,7 @@ class Training:
     collections_last: bool = False
     rules: tuple[str, ...] = ("remembers", "opens")
     first_value: float = 1.0
-    resumed: tuple[
-        tuple[int, ...], ...
-    ] = ()  # what each worker saves after a checkpoint was loaded
+    resumed: tuple[tuple[int, ...], ...] = ()  # what each worker saves after a checkpoint was loaded
     rules_change: tuple[tuple[str, ...], ...] = ()  # while it goes on
     rules_at_last: tuple[str, ...] | None = None  # when it has ended
 

@@ -11,7 +11,7 @@ from functions.adapters.control_objects import ControlObjectsInS3
 from functions.adapters.training_jobs import SageMakerJobs
 from functions.ports import NotDone, TooMuch
 from smdebug.files.names import STOP_KEY, ZOOM_KEY
-from smdebug.saving import control
+from smdebug.saving.requests import control
 
 
 @pytest.fixture

@@ -138,9 +138,7 @@ def test_the_time_of_an_object_is_in_whole_seconds(place):
 NAMES = st.text(alphabet="a/_-0é", min_size=1, max_size=4)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(NAMES, max_size=8), st.text(alphabet="a/0", max_size=2), st.none() | NAMES)
 def test_memory_and_s3_list_the_same(s3, names, prefix, after):
     bucket = next(_buckets)

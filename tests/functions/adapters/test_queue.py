@@ -48,9 +48,7 @@ class InMemory:
         )
 
     def receive(self) -> list[tuple[str, int, str]]:
-        return sorted(
-            (message.body, message.received, message.receipt) for message in self._queue.receive()
-        )
+        return sorted((message.body, message.received, message.receipt) for message in self._queue.receive())
 
     def dead(self) -> list[str]:
         seen = self._dead.receive()
@@ -76,9 +74,7 @@ class InSqs:
         arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
         policy = {"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": RECEIVES}
         attributes = {"VisibilityTimeout": str(VISIBILITY), "RedrivePolicy": json.dumps(policy)}
-        self._queue = client.create_queue(QueueName=f"queue-{number}", Attributes=attributes)[
-            "QueueUrl"
-        ]
+        self._queue = client.create_queue(QueueName=f"queue-{number}", Attributes=attributes)["QueueUrl"]
 
     def send(self, body: str, delay: int = 0) -> None:
         self._client.send_message(QueueUrl=self._queue, MessageBody=body, DelaySeconds=delay)
@@ -282,9 +278,7 @@ STORIES = st.lists(
 )
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STORIES)
 def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, story):
     in_memory, in_sqs = Consumer(InMemory(clock)), Consumer(InSqs(sqs, clock))

@@ -17,9 +17,8 @@ from functions.custom_rules.answers import (
     Died,
     read_answer,
 )
-from functions.decisions.outcomes import Clear, Found, NothingToCheck, Raised
-from functions.evaluation.rule_call import Behind
-from smdebug.service.items import LARGEST_INLINE_STATE
+from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved, Passed
+from smdebug.service.step_index.items import LARGEST_INLINE_STATE
 
 KEY = "state/custom-mine/mine/00000001.state"
 FINDING = {"tensor": "fc", "statistic": "max", "value": 7.5, "threshold": 1, "worker": "worker_0"}
@@ -29,7 +28,7 @@ def read(answer: Any, asked: tuple[int, ...] = (3, 5)) -> Answer | Died:
     return read_answer({"answer": answer}, asked=asked, state_key=KEY)
 
 
-def at(step: int, outcome: str = "clear", **more: Any) -> dict[str, Any]:
+def at(step: int, outcome: str = "passed", **more: Any) -> dict[str, Any]:
     return {"step": step, "outcome": outcome, **more}
 
 
@@ -37,16 +36,20 @@ def found(**finding: Any) -> dict[str, Any]:
     return {"steps": [at(3, "found", findings=[finding])]}
 
 
-def test_each_outcome_equals_that_of_a_built_in_rule():
-    answers = {
-        "clear": Clear(),
-        "did not look": NothingToCheck(),
-    }
-    for outcome, meant in answers.items():
-        assert read({"steps": [at(3, outcome)]}).outcomes == [meant]
-    assert read({"steps": [at(3, "raised", message="m")]}).outcomes == [Raised("m")]
-    assert read({"steps": [at(3, "behind", message="m")]}).outcomes == [Behind("m")]
-    assert read(found(**FINDING)).outcomes == [Found((FINDING,))]
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (at(3), Passed()),
+        (at(3, "nothing to check"), NothingToCheck()),
+        (at(3, "nothing to check", text="no labels"), NothingToCheck("no labels")),
+        (at(3, "not saved", text="w"), NotSaved("w")),
+        (at(3, "failed", text="m"), Failed("m")),
+        (at(3, "behind", text="m"), Behind("m")),
+        (at(3, "found", findings=[FINDING]), Found((FINDING,))),
+    ],
+)
+def test_each_outcome_equals_that_of_a_built_in_rule(answer, outcome):
+    assert read({"steps": [answer]}).outcomes == [outcome]
 
 
 def test_it_may_stop_early_and_the_rest_is_claimed_again():
@@ -65,9 +68,7 @@ def test_its_state_is_in_the_answer_or_under_its_own_key():
 def test_a_death_is_an_answer_and_so_is_that_of_its_function():
     answer = {"died": {"step": 5, "message": "memory"}, "steps": []}
     assert read(answer) == Died("memory", 5)
-    failed = read_answer(
-        {"Error": "Sandbox.Timedout", "Cause": "after 120 s"}, asked=(3,), state_key=KEY
-    )
+    failed = read_answer({"Error": "Sandbox.Timedout", "Cause": "after 120 s"}, asked=(3,), state_key=KEY)
     assert failed == Died("its function failed (Sandbox.Timedout: after 120 s)")
 
 
@@ -77,19 +78,19 @@ for _ in range(50):
 
 REFUSED = {
     "nothing": None,
-    "a text": "clear",
+    "a text": "passed",
     "a list": [at(3)],
     "no steps": {"steps": []},
-    "steps that are none": {"steps": {"3": "clear"}},
+    "steps that are none": {"steps": {"3": "passed"}},
     "a step it was not asked about": {"steps": [at(4)]},
     "the steps in another order": {"steps": [at(5), at(3)]},
     "a step twice": {"steps": [at(3), at(3)]},
     "more steps than asked": {"steps": [at(3), at(5), at(7)]},
     "a step that is a number of another kind": {"steps": [at(3.0)]},
     "a step that is a truth": {"steps": [at(True)]},
-    "a step after it had raised": {"steps": [at(3, "raised", message="m"), at(5)]},
+    "a step after it had failed": {"steps": [at(3, "failed", text="m"), at(5)]},
     "an outcome that there is not": {"steps": [at(3, "stopped")]},
-    "an outcome that is a list": {"steps": [at(3, ["clear"])]},
+    "an outcome that is a list": {"steps": [at(3, ["passed"])]},
     "a run of others": {"steps": [at(3)], "run": "bucket/of-somebody-else"},
     "a run in an outcome": {"steps": [at(3, run="bucket/of-somebody-else")]},
     "a finding of another run": found(**FINDING, run="bucket/of-somebody-else"),

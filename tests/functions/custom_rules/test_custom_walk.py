@@ -32,9 +32,7 @@ def test_a_custom_rule_evaluates_saved_steps_and_its_finding_is_published(tmp_pa
     ]
     assert found["mode"] == "TRAIN"
     assert found["last_good_step"] == 2
-    assert all(
-        found["times"][name] for name in ("saved", "uploaded", "indexed", "evaluated", "published")
-    )
+    assert all(found["times"][name] for name in ("saved", "uploaded", "indexed", "evaluated", "published"))
     assert watched.status == "IssuesFound"
     assert watched.group.outbox == {}
     watched.end()
@@ -195,9 +193,7 @@ def test_steps_before_a_rule_was_attached_are_evaluated_without_actions(tmp_path
     watched.settle()
     found = invoking("return True")
     watched.put_source(found)
-    watched.want(
-        {**watched.wanted, "rule": "Mine", "repeat": "every_step", "actions": [{"name": "email"}]}
-    )
+    watched.want({**watched.wanted, "rule": "Mine", "repeat": "every_step", "actions": [{"name": "email"}]})
     watched.settle()
     watched.save(2)
     watched.settle()
@@ -251,9 +247,7 @@ LOOKS_BACK = invoking("self.seen = list(self.base_trial.steps())\nreturn False",
 
 @pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.parametrize("history", [(100, 25, 0), (1, 0), (0,)])
-def test_a_rule_does_not_see_steps_that_a_later_attempt_hides(
-    tmp_path, monkeypatch, history, is_named
-):
+def test_a_rule_does_not_see_steps_that_a_later_attempt_hides(tmp_path, monkeypatch, history, is_named):
     """However much of the history fits into a job: the rest is listed, and a listing names no attempts."""
     monkeypatch.setattr(jobs, "HISTORY", history)
     watched = Watched(tmp_path, LOOKS_BACK, "LooksBack")

@@ -97,8 +97,8 @@ def test_a_run_that_cannot_be_read_is_tried_again_later(tmp_path):
     [
         None,
         {"steps": [{"step": 0, "outcome": "found", "findings": [{"run": "runs/of-another"}]}]},
-        {"steps": [{"step": 0, "outcome": "clear"}], "actions": [{"name": "stoptraining"}]},
-        {"steps": [{"step": 0, "outcome": "clear"}], "state": {"key": "state/builtin/x.state"}},
+        {"steps": [{"step": 0, "outcome": "passed"}], "actions": [{"name": "stoptraining"}]},
+        {"steps": [{"step": 0, "outcome": "passed"}], "state": {"key": "state/builtin/x.state"}},
     ],
 )
 def test_an_answer_that_is_refused_makes_the_rule_an_error_and_does_nothing_else(tmp_path, answer):

@@ -40,9 +40,7 @@ def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
     assert watched.group.cursor == -1
     answer = small.run_rule(second["job"])
     reply = commit_answer(small.world, RUN, group, second["claim"], {"answer": answer})
-    found = [
-        event for event in reply["outbox"] if event["DetailType"] == "Rule Evaluation Condition Met"
-    ]
+    found = [event for event in reply["outbox"] if event["DetailType"] == "Rule Evaluation Condition Met"]
     assert [json.loads(event["Detail"])["step"] for event in found] == [0]
 
 
@@ -56,9 +54,7 @@ def test_a_repeated_commit_publishes_again_and_does_nothing_twice(tmp_path):
     first = commit_answer(small.world, RUN, group, handed["claim"], ran)
     after = watched.group
     again = commit_answer(small.world, RUN, group, handed["claim"], ran)
-    assert [event["Detail"] for event in again["outbox"]] == [
-        event["Detail"] for event in first["outbox"]
-    ]
+    assert [event["Detail"] for event in again["outbox"]] == [event["Detail"] for event in first["outbox"]]
     assert watched.group == after
     small.index.mark_published(**first["mark"])
     assert commit_answer(small.world, RUN, group, handed["claim"], ran)["outbox"] == []

@@ -69,9 +69,7 @@ class Mine(Rule):
 
 
 def test_its_credentials_open_its_run_the_others_and_its_own_state(tmp_path):
-    watched = Watched(
-        tmp_path, COMPARES, "Compares", other_trials=["s3://runs/other"], name="a rule.of ours"
-    )
+    watched = Watched(tmp_path, COMPARES, "Compares", other_trials=["s3://runs/other"], name="a rule.of ours")
     watched.save(0)
     watched.small.deliver()
     (group,) = (name for name in watched.small.index.run(RUN).groups if name != "builtin")
@@ -82,9 +80,7 @@ def test_its_credentials_open_its_run_the_others_and_its_own_state(tmp_path):
         for statement in policy["Statement"]
         if statement["Effect"] == "Allow" and "s3:" in str(statement["Action"])
         for arn in (
-            [statement["Resource"]]
-            if isinstance(statement["Resource"], str)
-            else statement["Resource"]
+            [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
         )
     ]
     own = handed["job"]["state_key"].rpartition("/")[0]

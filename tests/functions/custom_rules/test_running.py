@@ -53,11 +53,24 @@ def test_nothing_of_the_functions_own_surroundings_is_there(tmp_path, monkeypatc
     assert not leaked
     assert secret == "-", "that is the one it was lent"
     assert set(names) <= {
-        *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_CTYPE", "HOME", "TMPDIR"),
-        *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
-        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-        *("AWS_EC2_METADATA_DISABLED", "AWS_CA_BUNDLE", "OPENBLAS_NUM_THREADS"),
-        *("MALLOC_ARENA_MAX", "SMDEBUG_LOG_LEVEL"),
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "LANG",
+        "LC_CTYPE",
+        "HOME",
+        "TMPDIR",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_EC2_METADATA_DISABLED",
+        "AWS_CA_BUNDLE",
+        "OPENBLAS_NUM_THREADS",
+        "MALLOC_ARENA_MAX",
+        "SMDEBUG_LOG_LEVEL",
     }
 
 
@@ -90,7 +103,7 @@ def test_what_it_prints_is_its_own_log_and_never_an_answer(tmp_path, capfd):
     return False
     """
     answer = asked(tmp_path, body)
-    assert [step["outcome"] for step in answer["steps"]] == ["did not look"]
+    assert [step["outcome"] for step in answer["steps"]] == ["nothing to check"]
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     ours = [line for line in lines if line["message"] in ("as JSON", '{"done": {"state": null}}')]
     assert {(line["run"], line["rule"], line["step"]) for line in ours} == {(RUN, "mine", 0)}
@@ -114,8 +127,8 @@ def test_an_exception_is_reported_with_the_steps_before_it(tmp_path):
     """)
     answer = run(job_of(tmp_path, code, steps=3))
     assert answer["steps"] == [
-        {"step": 0, "outcome": "did not look"},
-        {"step": 1, "outcome": "raised", "message": "KeyError: 'loss'"},
+        {"step": 0, "outcome": "nothing to check"},
+        {"step": 1, "outcome": "failed", "text": "KeyError: 'loss'"},
     ]
 
 
@@ -132,8 +145,8 @@ def test_an_exception_is_reported_with_the_steps_before_it(tmp_path):
 )
 def test_code_that_cannot_be_loaded_is_what_the_rule_raised(tmp_path, code, problem):
     (step,) = run(job_of(tmp_path, code + "\n"))["steps"]
-    assert step["outcome"] == "raised"
-    assert problem in step["message"]
+    assert step["outcome"] == "failed"
+    assert problem in step["text"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +226,7 @@ def test_a_copy_of_the_process_does_not_answer_for_it(tmp_path):
     time.sleep(0.3)
     return False
     """
-    assert asked(tmp_path, body)["steps"] == [{"step": 0, "outcome": "did not look"}]
+    assert asked(tmp_path, body)["steps"] == [{"step": 0, "outcome": "nothing to check"}]
 
 
 # What it is handed
@@ -223,8 +236,8 @@ def test_code_that_is_not_what_was_claimed_is_not_run(tmp_path):
     job = job_of(tmp_path, invoking("return True"))
     forged = {**job["source"], "sha256": "0" * 64}
     (step,) = run({**job, "source": forged})["steps"]
-    assert step["outcome"] == "raised"
-    assert "is not what was claimed" in step["message"]
+    assert step["outcome"] == "failed"
+    assert "is not what was claimed" in step["text"]
 
 
 def test_a_run_that_cannot_be_read_is_not_the_rules_fault(tmp_path):
@@ -251,7 +264,7 @@ def test_nothing_of_a_job_makes_the_function_itself_fail(tmp_path):
     job = job_of(tmp_path, invoking("return False"))
     for broken in ({"about": "?"}, {"limits": {"seconds": "soon"}}, {"rule": {"name": "x"}}):
         answer = run({**job, **broken})
-        assert answer["steps"] == [] or answer["steps"][0]["outcome"] == "raised"
+        assert answer["steps"] == [] or answer["steps"][0]["outcome"] == "failed"
 
 
 def test_the_child_is_not_of_our_group_and_runs_isolated(tmp_path):

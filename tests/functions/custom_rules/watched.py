@@ -59,7 +59,7 @@ class Watched:
 
     def want(self, *rules: dict[str, Any]) -> None:
         """Write rules.json."""
-        content = {"version": 1, "rules": list(rules)}
+        content = {"version": 1, "default_rules": False, "rules": list(rules)}
         self.place.write("rules.json", json.dumps(content).encode())
 
     def save(self, *steps: int, **more: Any) -> None:
@@ -77,9 +77,7 @@ class Watched:
     @property
     def group(self) -> Any:
         (group,) = (
-            known
-            for known in self.small.index.groups.all_of(RUN)
-            if known.group.startswith("custom-mine")
+            known for known in self.small.index.groups.all_of(RUN) if known.group.startswith("custom-mine")
         )
         return group
 
@@ -99,7 +97,7 @@ class Watched:
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes in the rule's state."""
-        from smdebug.rules.state import read_state
+        from smdebug.rules.memory.state import read_state
 
         rule = self.rule
         return read_state(self.place.read(rule.state_key) if rule.state_key else rule.state)

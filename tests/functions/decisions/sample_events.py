@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions.decisions.outbox import Moment, OutboxEntry
 from functions.decisions.rule_events import action_outcome
-from functions.decisions.rule_lifecycle import Clear, Found, Raised, finish, judge
+from functions.decisions.rule_lifecycle import Failed, Found, Passed, finish, judge
 from functions.decisions.run_events import old_state_change, run_state_changed, summary_of
 from smdebug.diagnosis.evidence import Evidence, evidence_of
 from smdebug.rules import Finding
@@ -76,19 +76,15 @@ def rule(configuration: RuleConfiguration = VANISHING) -> RuleRecord:
 
 def every_kind() -> dict[str, OutboxEntry]:
     """Return them by name."""
-    good, _ = judge(rule(), VANISHING, Clear(), moment(300))
+    good, _ = judge(rule(), VANISHING, Passed(), moment(300))
     found, (condition, issues_found) = judge(
         good, VANISHING, Found(FINDINGS, EVIDENCE), moment(400), [OF_ANOTHER_RULE]
     )
-    later = moment(
-        500, evaluated=NOON + 60, saved=NOON + 58, uploaded=NOON + 59, indexed=NOON + 59.5
-    )
-    resolved, (clear,) = judge(found, VANISHING, Clear(), later)
-    failed, (error,) = judge(good, VANISHING, Raised("KeyError: 'fc2'"), moment(400))
+    later = moment(500, evaluated=NOON + 60, saved=NOON + 58, uploaded=NOON + 59, indexed=NOON + 59.5)
+    resolved, (clear,) = judge(found, VANISHING, Passed(), later)
+    failed, (error,) = judge(good, VANISHING, Failed("KeyError: 'fc2'"), moment(400))
     _, (nothing,) = finish(good, VANISHING, later, evaluated=6, unseen=0)
-    ended = RunRecord(
-        **{**vars(RUN), "state": RunState.FINISHED, "ended_at": NOON + 70, "job": "mnist-1"}
-    )
+    ended = RunRecord(**{**vars(RUN), "state": RunState.FINISHED, "ended_at": NOON + 70, "job": "mnist-1"})
     summary = summary_of([(VANISHING, resolved)], steps=6, last_step=500)
     return {
         "found": condition,
@@ -104,9 +100,7 @@ def every_kind() -> dict[str, OutboxEntry]:
             RunRecord(
                 **{
                     **vars(RUN),
-                    "troubles": {
-                        "rules.json": "s3://my-bucket/mnist-1/rules.json: it is not JSON: …"
-                    },
+                    "troubles": {"rules.json": "s3://my-bucket/mnist-1/rules.json: it is not JSON: …"},
                 }
             ),
             "trouble",

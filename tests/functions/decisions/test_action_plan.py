@@ -13,7 +13,7 @@ from functions.decisions.action_plan import (
     own_job,
     plan,
 )
-from smdebug.saving.control import StopRequest
+from smdebug.saving.requests.control import StopRequest
 from tests.functions.decisions.sample_events import every_kind
 
 FOUND = every_kind()["found"].detail
@@ -85,8 +85,7 @@ def test_only_endpoints_of_the_stack_are_notified():
     (stranger,) = planned({"name": "email", "endpoint": "mallory@example.org"})
     assert isinstance(stranger, Refuse)
     assert stranger.reason == (
-        "mallory@example.org is not an email address that this stack was deployed with: "
-        "no message was sent."
+        "mallory@example.org is not an email address that this stack was deployed with: no message was sent."
     )
     (phone,) = planned({"name": "sms", "endpoint": "+1999"})
     assert "+1999 is not a phone number" in phone.reason

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from functions.decisions import alerts
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, RUN_STATE_CHANGE
 from functions.decisions.diagnoses import diagnosis_of, kept, restored
-from functions.decisions.outcomes import Clear, NothingToCheck
 from functions.decisions.publishing import put_events_batches
 from functions.decisions.rule_lifecycle import finish, judge
 from functions.decisions.run_events import summary_of
 from smdebug.diagnosis import evidence_of
+from smdebug.rules.outcomes import NothingToCheck, Passed
 from tests.functions.decisions.sample_events import (
     EVIDENCE,
     NOON,
@@ -38,12 +38,12 @@ def test_the_e_mail_about_a_finding_has_evidence_run_start_and_remedy():
         """\
 Rule fc-gradients (VanishingGradient) detected an issue.
 
-Vanishing gradient, at step 400
+Gradients vanish, at step 400
   gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07.
   Where     gradient/fc2_weight, gradient/fc1_weight
   Why       gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07; found at step 400.
-  Symptoms  Not learning, at step 400: loss is 0.69 at step 400, unchanged from 0.69 (layers without a \
-gradient do not learn)
+  Symptoms  The model does not learn, at step 400: loss is 0.69 at step 400, unchanged from 0.69 (layers \
+without a gradient do not learn)
   Try       Add residual connections or normalisation between the layers.
   Rule      fc-gradients
   More      https://github.com/smdebug-serverless/smdebug-serverless/blob/main/docs/rules.md\
@@ -94,7 +94,7 @@ def test_a_rule_that_had_nothing_to_check_has_not_passed_in_the_letter_about_the
     missing = NothingToCheck("the run has a single worker")
     unchecked, _ = judge(rule(), VANISHING, missing, moment(300))
     silent, _ = judge(rule(), VANISHING, NothingToCheck(), moment(300))
-    passed, _ = judge(rule(), VANISHING, Clear(), moment(300))
+    passed, _ = judge(rule(), VANISHING, Passed(), moment(300))
     ended = [
         (VANISHING, finish(each, VANISHING, moment(300), evaluated=1, unseen=0)[0])
         for each in (unchecked, silent, passed)
@@ -136,9 +136,7 @@ def test_a_finding_without_a_message_is_described_by_its_numbers():
     detail = {
         "evidence": {
             "count": 30,
-            "worst": [
-                {"tensor": "w", "statistic": "mean", "value": 1.5, "threshold": 1, "step": 4}
-            ],
+            "worst": [{"tensor": "w", "statistic": "mean", "value": 1.5, "threshold": 1, "step": 4}],
             "rest": "s3://b/r/report/findings/1.finding",
         }
     }
@@ -202,8 +200,8 @@ def test_the_e_mail_about_a_symptom_says_of_what():
     assert (diagnosis["role"], diagnosis["cause"]) == ("symptom", "vanishing gradient")
     detail = {**KINDS["found"].detail, "diagnosis": diagnosis}
     text = alerts.email(KINDS["found"].detail_type, detail)
-    assert "It is probably a symptom of another problem:\nVanishing gradient, at step 400" in text
-    assert "Symptoms  Not learning, at step 410: loss does not fall" in text
+    assert "It is probably a symptom of another problem:\nGradients vanish, at step 400" in text
+    assert "Symptoms  The model does not learn, at step 410: loss does not fall" in text
 
 
 def test_a_rule_that_explains_nothing_and_is_not_explained_has_its_own_diagnosis():

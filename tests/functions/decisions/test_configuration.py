@@ -8,9 +8,7 @@ from smdebug_rules.catalog import CATALOG
 
 
 def rule(name="VanishingGradient", *, source=None, other_trials=(), **parameters):
-    return RuleConfiguration(
-        name, name, parameters, source=source, other_trials=tuple(other_trials)
-    )
+    return RuleConfiguration(name, name, parameters, source=source, other_trials=tuple(other_trials))
 
 
 def test_the_default_rules_are_evaluated_once_each_at_their_defaults():
@@ -29,9 +27,7 @@ def test_every_built_in_rule_can_be_configured_from_its_catalog_entry(name):
         for parameter in entry.parameters
         if parameter.default is not None
     }
-    required = {
-        parameter.name: "s3://bucket/before" for parameter in entry.parameters if parameter.required
-    }
+    required = {parameter.name: "s3://bucket/before" for parameter in entry.parameters if parameter.required}
     assert check(rule(name, **given, **required), CATALOG) is None
 
 

@@ -6,9 +6,7 @@ from smdebug.rules.findings import Finding
 
 
 def evidence(rule, step, cause, since):
-    return evidence_of(
-        rule, [(step, [Finding(None, cause=cause, message=cause, since=since).to_dict()])]
-    )
+    return evidence_of(rule, [(step, [Finding(None, cause=cause, message=cause, since=since).to_dict()])])
 
 
 def test_a_trend_is_folded_from_a_record_as_in_the_notebook():

@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, OLD_STATE_CHANGE
 from functions.decisions.event_sizes import MAX_DETAIL, worst
 from functions.decisions.outbox import OutboxEntry, as_outbox, id_of, when
-from functions.decisions.outcomes import Found
 from functions.decisions.publishing import MAX_BATCH, MAX_ENTRIES, put_events_batches
 from functions.decisions.rule_lifecycle import judge
 from functions.decisions.run_events import (
@@ -22,6 +21,7 @@ from functions.decisions.run_events import (
     run_state_changed,
     summary_of,
 )
+from smdebug.rules.outcomes import Found
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from tests.functions.decisions.sample_events import (
     FINDINGS,
@@ -50,15 +50,11 @@ def published(entry):
 
 
 def complaints_about(detail_type, detail):
-    return [
-        error.message for error in Draft202012Validator(schema_of(detail_type)).iter_errors(detail)
-    ]
+    return [error.message for error in Draft202012Validator(schema_of(detail_type)).iter_errors(detail)]
 
 
 def found(findings, configuration=VANISHING, at=None, **more):
-    verdict = judge(
-        rule(configuration), configuration, Found(tuple(findings)), at or moment(**more)
-    )
+    verdict = judge(rule(configuration), configuration, Found(tuple(findings)), at or moment(**more))
     return verdict.outbox[0]
 
 
@@ -136,9 +132,7 @@ def test_an_event_has_the_worst_findings_and_all_are_kept_beside_the_run():
     entry = found(many)
     evidence = entry.detail["evidence"]
     assert evidence["count"] == 100
-    assert [finding["tensor"] for finding in evidence["worst"]] == [
-        f"t{n}" for n in range(100, 80, -1)
-    ]
+    assert [finding["tensor"] for finding in evidence["worst"]] == [f"t{n}" for n in range(100, 80, -1)]
     assert evidence["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.finding"
     assert entry.overflow.key == f"report/findings/{entry.id}.finding"
     kept = json.loads(entry.overflow.body)
@@ -151,15 +145,16 @@ def test_the_worst_is_what_is_farthest_beyond_its_limit():
         return {"value": value, "threshold": limit}
 
     ordered = [
-        *(finding("NaN"), finding("Infinity", 1.0), finding(0, 1e-7), finding(1e6, 1.0)),
-        *(
-            finding(1e-9, 1e-7),
-            finding(2.0, 1.0),
-            finding(5),
-            finding("text", 1),
-            {},
-            finding(True),
-        ),
+        finding("NaN"),
+        finding("Infinity", 1.0),
+        finding(0, 1e-7),
+        finding(1e6, 1.0),
+        finding(1e-9, 1e-7),
+        finding(2.0, 1.0),
+        finding(5),
+        finding("text", 1),
+        {},
+        finding(True),
     ]
     assert worst(ordered, 20) == ordered
     assert worst(list(reversed(ordered[2:6])), 20) == ordered[2:6]
@@ -170,8 +165,7 @@ HUGE = "x" * 100_000
 
 def test_an_event_that_is_too_large_is_cut_and_marked():
     findings = [
-        {"tensor": HUGE + str(n), "message": HUGE, "value": HUGE, "details": {"a": HUGE}}
-        for n in range(20)
+        {"tensor": HUGE + str(n), "message": HUGE, "value": HUGE, "details": {"a": HUGE}} for n in range(20)
     ]
     parameters = {f"parameter_{n}_{'y' * 200}": "ü" * 2000 for n in range(100)}
     entry = found(findings, RuleConfiguration("n" * 250, "MyRule", parameters))
@@ -198,9 +192,7 @@ def test_a_run_with_many_rules_has_its_summary_and_its_old_event_cut():
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
 

@@ -76,7 +76,4 @@ def test_a_rule_given_up_reports_its_last_step_and_its_logs():
     )
     compares = replace(plain, other_trials=("s3://runs/before",))
     reason = why_given_up(replace(GROUP, cursor=-1), compares, 24)
-    assert (
-        "(it has evaluated none): its function fails, or s3://runs/before has no more steps"
-        in reason
-    )
+    assert "(it has evaluated none): its function fails, or s3://runs/before has no more steps" in reason

@@ -9,11 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from functions.decisions.detail_types import CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE
 from functions.decisions.rule_lifecycle import (
-    Clear,
+    Failed,
     Found,
     Moment,
     NothingToCheck,
-    Raised,
+    Passed,
     begin_again,
     fail,
     finish,
@@ -48,7 +48,7 @@ def types(events):
 
 
 def test_the_first_finding_opens_an_issue_and_is_published_with_actions():
-    rule, events = after(Clear(), FOUND)
+    rule, events = after(Passed(), FOUND)
     assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert (rule.status, rule.issue_since, rule.last_good) == (RuleStatus.ISSUES_FOUND, 1, 0)
     assert rule.changed_at == 1001.0
@@ -86,7 +86,7 @@ def test_every_step_is_published_if_configured_and_acted_upon_once():
 def test_only_a_clear_step_resolves_an_issue():
     rule, events = after(FOUND, NothingToCheck(), NothingToCheck())
     assert rule.has_open_issue
-    rule, events = after(FOUND, NothingToCheck(), Clear())
+    rule, events = after(FOUND, NothingToCheck(), Passed())
     assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
     assert {
         "id": events[-1].detail["issue"]["id"],
@@ -100,26 +100,26 @@ def test_only_a_clear_step_resolves_an_issue():
 
 
 def test_a_reopened_issue_is_published_again_but_not_the_status():
-    rule, events = after(FOUND, Clear(), FOUND)
+    rule, events = after(FOUND, Passed(), FOUND)
     assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED, CONDITION_MET]
     assert events[0].id != events[-1].id
     assert rule.reason.endswith("at step 2 resulted in the condition being met")
 
 
 def test_a_rule_that_did_not_look_is_as_it_was():
-    for before, _ in (after(), after(Clear()), after(FOUND), after(Raised("x"))):
+    for before, _ in (after(), after(Passed()), after(FOUND), after(Failed("x"))):
         assert judge(before, CONFIGURATION, NothingToCheck(), at(9)) == (before, ())
 
 
 def test_a_rule_that_raises_is_an_error_with_step_and_message_and_is_not_asked_again():
-    rule, events = after(Clear(), Raised("KeyError: 'w'"), FOUND, Clear())
+    rule, events = after(Passed(), Failed("KeyError: 'w'"), FOUND, Passed())
     assert types(events) == [STATUS_CHANGE]
     assert (rule.status, rule.reason) == (RuleStatus.ERROR, "at step 1: KeyError: 'w'")
     assert events[0].detail["previous_status"] == "InProgress"
 
 
 def test_an_error_of_any_length_fits_into_a_status():
-    rule, events = after(Raised("x" * 5000))
+    rule, events = after(Failed("x" * 5000))
     assert len(rule.reason) == len(events[0].detail["reason"]) == 1024
 
 
@@ -138,7 +138,7 @@ def test_what_was_there_before_the_rule_leads_to_no_actions():
 
 
 def test_a_late_finding_is_published_but_not_acted_upon():
-    rule, _ = judge(NEW, CONFIGURATION, Clear(), at(9))
+    rule, _ = judge(NEW, CONFIGURATION, Passed(), at(9))
     rule, events = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
     assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert events[0].detail["late"] is True
@@ -155,9 +155,9 @@ def test_a_late_finding_is_published_but_not_acted_upon():
 
 def test_a_late_clear_step_does_not_resolve_what_a_later_one_found():
     rule, _ = judge(NEW, CONFIGURATION, FOUND, at(9))
-    rule, events = judge(rule, CONFIGURATION, Clear(), at(5, late=True))
+    rule, events = judge(rule, CONFIGURATION, Passed(), at(5, late=True))
     assert (rule.issue_since, rule.last_good, events) == (9, 5, ())
-    rule, events = judge(rule, CONFIGURATION, Clear(), at(10))
+    rule, events = judge(rule, CONFIGURATION, Passed(), at(10))
     assert types(events) == [ISSUE_RESOLVED]
 
 
@@ -168,11 +168,11 @@ def test_a_late_finding_of_an_issue_that_is_open_makes_it_older():
 
 
 def test_at_the_end_a_rule_without_findings_passes_and_issues_stay():
-    rule, _ = after(Clear())
+    rule, _ = after(Passed())
     finished, events = finish(rule, CONFIGURATION, at(1), evaluated=1, unseen=0)
     assert (finished.status, types(events)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
     assert finish(finished, CONFIGURATION, at(1), evaluated=1, unseen=0) == (finished, ())
-    for rule, _ in (after(FOUND), after(FOUND, Clear()), after(Raised("x"))):
+    for rule, _ in (after(FOUND), after(FOUND, Passed()), after(Failed("x"))):
         assert finish(rule, CONFIGURATION, at(2), evaluated=1, unseen=0) == (rule, ())
 
 
@@ -184,17 +184,17 @@ def test_a_rule_that_never_had_data_reports_it_at_the_end():
 
 
 def test_finished_rules_are_evaluated_again_when_the_run_continues():
-    finished = finish(after(Clear())[0], CONFIGURATION, at(1), evaluated=1, unseen=0).rule
+    finished = finish(after(Passed())[0], CONFIGURATION, at(1), evaluated=1, unseen=0).rule
     rule, events = reopen(finished, CONFIGURATION, at(1))
     assert (rule.status, types(events)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])
-    for other, _ in (after(FOUND), after(Raised("x")), after()):
+    for other, _ in (after(FOUND), after(Failed("x")), after()):
         assert reopen(other, CONFIGURATION, at(1)) == (other, ())
 
 
 def test_a_rule_that_is_not_wanted_any_longer_is_stopped():
     rule, events = stop(after(FOUND)[0], CONFIGURATION, "rules.json was changed", at(1))
     assert (rule.status, types(events)) == (RuleStatus.STOPPED, [STATUS_CHANGE])
-    assert judge(rule, CONFIGURATION, Clear(), at(2)) == (rule, ())
+    assert judge(rule, CONFIGURATION, Passed(), at(2)) == (rule, ())
     assert stop(rule, CONFIGURATION, "again", at(2)) == (rule, ())
     assert fail(rule, CONFIGURATION, "no", at(2)) == (rule, ())
 
@@ -206,24 +206,25 @@ def test_a_stopping_rule_has_stopped_when_the_run_ends():
 
 
 def test_a_restarted_training_is_evaluated_again_and_its_issue_stays_open():
-    before = replace(after(Clear(), FOUND)[0], state=b"seen", state_key="k")
+    before = replace(after(Passed(), FOUND)[0], state=b"seen", state_key="k")
     rule, events = begin_again(before, CONFIGURATION, at(0, training_run=1))
     assert events == ()
     assert (rule.state, rule.state_key, rule.last_good, rule.last_found) == (b"", "", None, None)
     assert rule.has_open_issue
-    rule, events = judge(rule, CONFIGURATION, Clear(), at(0, training_run=1))
+    rule, events = judge(rule, CONFIGURATION, Passed(), at(0, training_run=1))
     assert types(events) == [ISSUE_RESOLVED]
 
 
 LEGAL = {
-    RuleStatus.IN_PROGRESS: {"NoIssuesFound", "IssuesFound", "Error", "Stopped"},
+    RuleStatus.IN_PROGRESS: {"NoIssuesFound", "NotChecked", "IssuesFound", "Error", "Stopped"},
     RuleStatus.NO_ISSUES_FOUND: {"InProgress", "IssuesFound", "Error", "Stopped"},
+    RuleStatus.NOT_CHECKED: {"InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopped"},
     RuleStatus.ISSUES_FOUND: {"Error", "Stopped"},
     RuleStatus.ERROR: set(),
     RuleStatus.STOPPED: set(),
 }
 
-OUTCOMES = st.sampled_from([FOUND, Found(), Clear(), NothingToCheck(), Raised("it broke")])
+OUTCOMES = st.sampled_from([FOUND, Found(), Passed(), NothingToCheck(), Failed("it broke")])
 
 
 class RunOfARule(RuleBasedStateMachine):
@@ -283,15 +284,11 @@ class RunOfARule(RuleBasedStateMachine):
         self.skipped.remove(step)
         catch_up = step <= self.rule.catch_up_through
         late = step < self.step
-        self.take(
-            judge(self.rule, self.configuration, outcome, at(step, late=late, catch_up=catch_up))
-        )
+        self.take(judge(self.rule, self.configuration, outcome, at(step, late=late, catch_up=catch_up)))
 
     @rule()
     def end(self):
-        self.take(
-            finish(self.rule, self.configuration, at(max(self.step, 0)), evaluated=1, unseen=0)
-        )
+        self.take(finish(self.rule, self.configuration, at(max(self.step, 0)), evaluated=1, unseen=0))
         assert self.rule.status is not RuleStatus.IN_PROGRESS
 
     @rule()
@@ -328,10 +325,7 @@ def test_the_same_steps_publish_the_same_in_the_same_order(outcomes):
 @pytest.mark.parametrize("status", RuleStatus)
 def test_every_status_can_be_finished_and_stopped(status):
     rule = replace(NEW, status=status)
-    assert (
-        finish(rule, CONFIGURATION, at(0), evaluated=1, unseen=0).rule.status
-        is not RuleStatus.STOPPING
-    )
+    assert finish(rule, CONFIGURATION, at(0), evaluated=1, unseen=0).rule.status is not RuleStatus.STOPPING
     assert stop(rule, CONFIGURATION, "x", at(0)).rule.status.is_final
 
 
@@ -341,5 +335,5 @@ def test_a_rule_says_what_the_run_lacks_for_it_until_it_has_checked_something():
     assert (rule.reason, events) == ("Not checked: no validation loss was saved", [])
     ended = finish(rule, CONFIGURATION, at(9), evaluated=2, unseen=0).rule
     assert ended.reason == "The run ended. Not checked: no validation loss was saved"
-    for outcomes in ((Clear(), lacking), (lacking, Clear())):
+    for outcomes in ((Passed(), lacking), (lacking, Passed())):
         assert after(*outcomes)[0].reason == ""

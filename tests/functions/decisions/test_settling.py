@@ -210,9 +210,7 @@ def test_a_step_that_waits_too_long_names_the_missing_workers():
     steps = [written(7, "worker_0", indexed=50.0), written(5, "worker_0", "worker_2", indexed=0.0)]
     assert never_came(steps, 4, timeout=900, now=899) == ""
     problem = never_came(steps, 4, timeout=900, now=900)
-    assert problem == never_came(steps, 4, timeout=900, now=5000), (
-        "the same problem is reported once"
-    )
+    assert problem == never_came(steps, 4, timeout=900, now=5000), "the same problem is reported once"
     assert "Step 5 was saved by 2 of 4 workers" in problem
     assert "worker_1, worker_3 is missing" in problem
 

@@ -29,7 +29,8 @@ def report_every_step(small: SmallWorld) -> None:
     """A rules.json that has each failing step published."""
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "failing", "rule": "ExplodingTensor", "repeat": "every_step"}]}',
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "failing", "rule": "ExplodingTensor", "repeat": "every_step"}]}',
     )
 
 
@@ -40,7 +41,8 @@ def ahead_of_compared_run() -> tuple[SmallWorld, Saver, Saver]:
     other.save(0, {"w": 1.0})
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "failing", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "failing", "rule": "ExplodingTensor"},'
         b'{"name": "same", "rule": "SimilarAcrossRuns", "other_trials": ["s3://runs/before"]}]}',
     )
     worker = Saver(small.place()).begin()

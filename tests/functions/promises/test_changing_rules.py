@@ -9,7 +9,7 @@ import pytest
 from functions.arrivals.recording import record_arrivals
 from functions.decisions.configuration import MOST_DETACHED
 from functions.evaluation.built_in import evaluate
-from smdebug.service.items import LAST, run_pk
+from smdebug.service.step_index.items import LAST, run_pk
 from tests.functions.promises.runs import (
     RUN,
     ahead_of_compared_run,
@@ -29,7 +29,8 @@ def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old(small)
     small.settle()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
         b'{"name": "tiny", "rule": "VanishingGradient", "actions": [{"name": "StopTraining"}]}]}',
     )
     small.settle()
@@ -51,7 +52,8 @@ def test_a_rule_that_has_caught_up_joins_the_others(small):
     small.settle()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
         b'{"name": "tiny", "rule": "VanishingGradient"}]}',
     )
     small.settle()
@@ -71,7 +73,8 @@ def with_a_rule_in_a_lane(small):
     small.settle()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
         b'{"name": "tiny", "rule": "VanishingGradient"}]}',
     )
     small.deliver()
@@ -113,11 +116,7 @@ def test_a_rule_whose_lane_joined_the_others_stays_with_them(small, monkeypatch)
 
     monkeypatch.setattr(small.index.groups, "lease", lease_after_lane_joined)
     evaluate(small.world, RUN, "builtin", 0)
-    rules = [
-        rule.name
-        for group in small.index.groups.of_run(small.index.run(RUN))
-        for rule in group.rules
-    ]
+    rules = [rule.name for group in small.index.groups.of_run(small.index.run(RUN)) for rule in group.rules]
     assert sorted(rules) == ["ExplodingTensor", "tiny"]
 
 
@@ -126,7 +125,7 @@ def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     small.settle()
-    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    small.place().write("rules.json", b'{"version": 1, "default_rules": false, "rules": []}')
     small.settle()
     worker.save(1, FAILING)
     small.settle()
@@ -135,7 +134,10 @@ def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():
 
 
 def _with_rules(small, *rules):
-    small.place().write("rules.json", json.dumps({"version": 1, "rules": list(rules)}).encode())
+    small.place().write(
+        "rules.json",
+        json.dumps({"version": 1, "default_rules": False, "rules": list(rules)}).encode(),
+    )
     small.settle()
 
 
@@ -150,9 +152,7 @@ def test_records_stay_small_however_often_rules_come_and_go(small, source):
         rule = {"name": f"rule-{number:05}", "rule": "ExplodingTensor"}
         _with_rules(small, kept, {**rule, **({"source": source} if source else {})})
         items = [
-            item
-            for item in small.items.query(run_pk(RUN), first="", last=LAST)
-            if "expires" not in item
+            item for item in small.items.query(run_pk(RUN), first="", last=LAST) if "expires" not in item
         ]
         sizes.append((len(items), max(map(size_of, items))))
     (early, _), (late, largest) = sizes[MOST_DETACHED + 10], sizes[-1]

@@ -9,9 +9,7 @@ from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
 def test_a_step_is_evaluated_when_both_files_of_every_worker_are_there(small):
-    first, second = (
-        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
-    )
+    first, second = (Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1"))
     first.save(0, FAILING)
     small.settle()
     assert cursor(small) == -1
@@ -44,9 +42,7 @@ def test_an_index_file_without_its_event_file_is_not_enough(small):
 
 @pytest.mark.parametrize("workers", [1, 3, 120])
 def test_any_number_of_workers_makes_a_step(small, workers):
-    savers = [
-        Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
-    ]
+    savers = [Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)]
     for saver in savers[:-1]:
         saver.save(0, HEALTHY)
     small.settle()

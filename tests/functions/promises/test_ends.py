@@ -21,9 +21,7 @@ from tests.functions.small_world import SmallWorld
 
 
 def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
-    first, second = (
-        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
-    )
+    first, second = (Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1"))
     for step in (0, 10):
         first.save(step, HEALTHY)
         second.save(step, FAILING)
@@ -77,9 +75,7 @@ def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again(small):
 
 
 def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
-    first, second = (
-        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
-    )
+    first, second = (Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1"))
     first.save(0, HEALTHY)
     second.save(0, FAILING)
     first.save(10, HEALTHY)
@@ -143,7 +139,8 @@ def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary(small):
     small.pass_time(120)
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
         b'{"name": "tiny", "rule": "VanishingGradient"}]}',
     )
     small.settle()
@@ -199,7 +196,7 @@ def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_eval
 
 def test_a_sagemaker_job_ends_by_its_own_event(small):
     from functions.decisions.messages import JobEnded
-    from functions.lifecycle.ending import job_ended
+    from functions.lifecycle.announced_end import job_ended
 
     place = small.place("jobs/mnist-1/debug-output")
     Saver(place).begin().save(0, HEALTHY)
@@ -261,7 +258,7 @@ class CountedListing:
 
 def ended_run(small, *, rules, steps=(0,)):
     """Save steps without gradients to a run that these rules watch, and end it; return its summary."""
-    content = json.dumps({"version": 1, "rules": rules})
+    content = json.dumps({"version": 1, "default_rules": False, "rules": rules})
     small.place().write("rules.json", content.encode())
     worker = Saver(small.place()).begin()
     for step in steps:
@@ -277,7 +274,7 @@ def test_a_run_on_which_no_rule_had_anything_to_check_has_not_passed(small):
     finished = ended_run(small, rules=["VanishingGradient"], steps=(0, 10))
     assert (finished["verdict"], finished["not_checked"]) == ("NotChecked", 1)
     assert (finished["steps"], finished["not_evaluated"]) == (2, 0)
-    assert finished["statuses"] == {"NoIssuesFound": 1}
+    assert finished["statuses"] == {"NotChecked": 1}
     assert "Not checked: " in finished["rules"][0]["reason"]
     assert finished["rules"][0]["last_good_step"] is None
     details = small.details(RUN_STATE_CHANGE)

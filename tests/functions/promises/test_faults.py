@@ -16,7 +16,7 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_continue():
     small = SmallWorld()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": ['
+        b'{"version": 1, "default_rules": false, "rules": ['
         b'{"name": "odd", "rule": "VanishingGradient", "parameters": {"threshold": "much"}},'
         b'{"name": "unknown", "rule": "VanishingGradeint"},'
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
@@ -31,8 +31,22 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_continue():
     assert found_steps(small) == [0]
 
 
+def test_the_default_rules_judge_a_run_beside_its_own_unless_they_are_switched_off():
+    statuses = {}
+    for switch in ("", '"default_rules": false, '):
+        small = SmallWorld()
+        content = f'{{{switch}"rules": [{{"name": "mine", "rule": "AllZero"}}, "ExplodingTensor"]}}'
+        small.place().write("rules.json", content.encode())
+        Saver(small.place()).begin().save(0, FAILING)
+        small.settle()
+        statuses[switch] = list(small.statuses())
+    beside, alone = statuses.values()
+    assert beside == ["mine", "ExplodingTensor", "VanishingGradient", "LossNotDecreasing"]
+    assert alone == ["mine", "ExplodingTensor"]
+
+
 def test_an_unreadable_rules_file_is_reported_and_default_rules_watch(small):
-    small.place().write("rules.json", b'{"version": 1, "rules": [')
+    small.place().write("rules.json", b'{"version": 1, "default_rules": false, "rules": [')
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
     small.settle()
@@ -45,7 +59,8 @@ def test_a_rule_that_cannot_be_read_affects_no_other():
     small = SmallWorld()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "a/b", "rule": "VanishingGradient"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "a/b", "rule": "VanishingGradient"},'
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
     )
     Saver(small.place()).begin().save(0, FAILING)
@@ -58,13 +73,20 @@ def test_a_rule_that_cannot_be_read_affects_no_other():
 def test_a_late_notification_of_an_older_rules_file_changes_nothing():
     small = SmallWorld()
     place = small.place()
-    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    place.write(
+        "rules.json",
+        b'{"version": 1, "default_rules": false, "rules": [{"name": "a", "rule": "AllZero"}]}',
+    )
     older = small.bucket.hold_back()
     place.write(
-        "rules.json", b'{"version": 1, "rules": [{"name": "b", "rule": "ExplodingTensor"}]}'
+        "rules.json",
+        b'{"version": 1, "default_rules": false, "rules": [{"name": "b", "rule": "ExplodingTensor"}]}',
     )
     small.settle()
-    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    place.write(
+        "rules.json",
+        b'{"version": 1, "default_rules": false, "rules": [{"name": "a", "rule": "AllZero"}]}',
+    )
     small.bucket.hold_back()
     small.bucket.release(older)
     small.settle()
@@ -82,9 +104,7 @@ def test_a_missing_worker_is_reported_once_while_the_run_continues(small):
     run = small.index.run(RUN)
     assert "Step 0 was saved by 1 of 2 workers" in run.trouble
     assert "worker_1 is missing" in run.trouble
-    troubles = [
-        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
-    ]
+    troubles = [detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]]
     assert troubles == [run.trouble]
     worker.end()
     small.settle()
@@ -100,9 +120,7 @@ def test_a_missing_collections_file_is_reported(small):
     Saver(small.place()).save(0, FAILING)
     small.settle()
     small.pass_time(1300)
-    troubles = [
-        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
-    ]
+    troubles = [detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]]
     assert len(troubles) == 1
     assert "no collections file has arrived" in troubles[0]
 
@@ -117,7 +135,8 @@ def test_a_rule_that_is_changed_during_the_run_is_stopped_and_begins_again():
             "parameters": {"threshold": threshold},
         }
         small.place().write(
-            "rules.json", json.dumps({"version": 1, "rules": [configured]}).encode()
+            "rules.json",
+            json.dumps({"version": 1, "default_rules": False, "rules": [configured]}).encode(),
         )
         small.settle()
         small.pass_time(10)
@@ -149,9 +168,7 @@ def test_an_invalid_later_rules_file_is_reported_and_rules_continue():
     small.settle()
     assert found_steps(small) == [0, 1]
     assert "it is not JSON" in small.index.run(RUN).trouble
-    troubles = [
-        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
-    ]
+    troubles = [detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]]
     assert troubles == [small.index.run(RUN).trouble]
 
 
@@ -164,7 +181,7 @@ def test_a_problem_that_was_fixed_is_no_longer_reported(small):
     wrong = small.index.run(RUN).trouble
     assert "it is not JSON" in wrong
     assert "worker_1 is missing" in wrong
-    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    small.place().write("rules.json", b'{"version": 1, "default_rules": false, "rules": []}')
     Saver(small.place(), "worker_1", num_workers=2).save(0, HEALTHY)
     small.settle()
     small.pass_time(1300)
@@ -198,9 +215,7 @@ def test_a_damaged_index_file_is_reported_and_later_steps_are_evaluated(small):
     worker.save(1, FAILING)
     small.settle()
     assert found_steps(small) == [1]
-    troubles = [
-        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
-    ]
+    troubles = [detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]]
     assert any("Step 0" in trouble for trouble in troubles)
 
 
@@ -208,7 +223,8 @@ def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
     small = SmallWorld()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "deadly", "rule": "VanishingGradient"},'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "deadly", "rule": "VanishingGradient"},'
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
     )
     worker = Saver(small.place()).begin()
@@ -219,7 +235,7 @@ def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
     class Death(BaseException):
         """The process is gone."""
 
-    from smdebug_rules.vanishing_gradient import VanishingGradient
+    from smdebug_rules.gradients.vanishing_gradient import VanishingGradient
 
     def die(self, step):
         raise Death

@@ -10,9 +10,7 @@ from tests.functions.small_world import SmallWorld
 
 def ended_with_a_broken_group() -> SmallWorld:
     small = SmallWorld(
-        stack_settings(
-            default_rules=("ExplodingTensor",), custom_functions={"Mine": "function-of-mine"}
-        )
+        stack_settings(default_rules=("ExplodingTensor",), custom_functions={"Mine": "function-of-mine"})
     )
     small.place().write(
         "rules.json",
@@ -40,14 +38,10 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     assert small.index.run(RUN).state.value == "Finished"
     assert small.statuses() == {"failing": "IssuesFound", "mine": "Error"}
     (mine,) = (
-        rule
-        for group in small.index.groups.all_of(RUN)
-        for rule in group.rules
-        if rule.name == "mine"
+        rule for group in small.index.groups.all_of(RUN) for rule in group.rules if rule.name == "mine"
     )
     assert (
-        "24 checks after the run had ended, the rule had still not evaluated all of its steps"
-        in mine.reason
+        "24 checks after the run had ended, the rule had still not evaluated all of its steps" in mine.reason
     )
     assert any(
         detail["configuration"]["name"] == "mine" and detail["status"] == "Error"

@@ -36,7 +36,10 @@ def index(payload: Any = ENTRY, **meta: Any) -> str:
 
 CONTENTS = {
     COLLECTIONS: [
-        *(DEEP, "null", "\x00", '{"collections": {}, "_meta": {"num_workers": HUGE}}'),
+        DEEP,
+        "null",
+        "\x00",
+        '{"collections": {}, "_meta": {"num_workers": HUGE}}',
         '{"collections": {}, "_meta": {"num_workers": NaN}}',
         *(collections(num_workers=number) for number in (True, -3, 1.0, 10**9, "1")),
         *(collections(training_run=number) for number in (True, -1, 9998, 10**30)),
@@ -50,7 +53,10 @@ CONTENTS = {
         json.dumps({"collections": {"\ud800": {"name": "\ud800"}}, "_meta": {"num_workers": 1}}),
     ],
     "rules.json": [
-        *(DEEP, "null", "\x00", '{"version": HUGE, "rules": []}'),
+        DEEP,
+        "null",
+        "\x00",
+        '{"version": HUGE, "rules": []}',
         '{"version": 1, "rules": [{"name": "x", "rule": "ExplodingTensor", "start_step": NaN}]}',
         *(
             rules({"name": "x", "rule": "ExplodingTensor", "start_step": step})
@@ -67,11 +73,18 @@ CONTENTS = {
         rules(*({"name": f"x{n}", "rule": "ExplodingTensor"} for n in range(20_000))),
     ],
     INDEX: [
-        *(DEEP, "null", "\x00", '{"meta": {"mode": "TRAIN", "mode_step": HUGE}}'),
+        DEEP,
+        "null",
+        "\x00",
+        '{"meta": {"mode": "TRAIN", "mode_step": HUGE}}',
         *(index(previous_step=step) for step in (True, -7, 1, 10**11, 10**300)),
         *(index(saved_at=moment) for moment in (float("nan"), float("inf"), 10**300, "x")),
-        *(index(training_run=10**30), index(resumed_at=-1), index(run_id="x" * 1_000_000)),
-        *(index(mode="X" * 100_000), index(mode_step=True), index(mode_step=10**30)),
+        index(training_run=10**30),
+        index(resumed_at=-1),
+        index(run_id="x" * 1_000_000),
+        index(mode="X" * 100_000),
+        index(mode_step=True),
+        index(mode_step=10**30),
         index(event_file_name="../../other/secret"),
         index([{"tensorname": "x" * 1_000_000, "start_idx": 0, "length": 10**18}]),
         index([{"tensorname": "gradient/a", "start_idx": -1, "length": True}]),

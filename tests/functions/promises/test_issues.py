@@ -8,7 +8,7 @@ import random
 from functions.decisions.rule_states import is_inline
 from functions.evaluation.run_history import IndexedHistory
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.items import LARGEST_PACKED_STATE
+from smdebug.service.step_index.items import LARGEST_PACKED_STATE
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, found_steps
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -30,7 +30,7 @@ def test_the_event_of_a_symptom_names_its_cause_also_from_an_earlier_step():
     small = SmallWorld(stack_settings(default_rules=("VanishingGradient", "LossNotDecreasing")))
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": ["VanishingGradient",'
+        b'{"version": 1, "default_rules": false, "rules": ["VanishingGradient",'
         b' {"rule": "LossNotDecreasing", "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
     )
     worker = Saver(small.place()).begin()
@@ -38,8 +38,7 @@ def test_the_event_of_a_symptom_names_its_cause_also_from_an_earlier_step():
         worker.save(step, {"gradient/fc": 1e-9, "loss": 1.0})
         small.settle()
     diagnoses = {
-        detail["rule"]: detail["diagnosis"]
-        for detail in small.details("Rule Evaluation Condition Met")
+        detail["rule"]: detail["diagnosis"] for detail in small.details("Rule Evaluation Condition Met")
     }
     cause, symptom = diagnoses["VanishingGradient"], diagnoses["LossNotDecreasing"]
     assert (cause["role"], cause["since"], cause["symptoms"]) == ("cause", 0, [])
@@ -47,9 +46,7 @@ def test_the_event_of_a_symptom_names_its_cause_also_from_an_earlier_step():
     assert [item["rules"] for item in symptom["symptoms"]] == [["LossNotDecreasing"]]
     assert symptom["try"] == cause["try"] != []
     assert symptom["docs"].endswith("rules.md#vanishinggradient")
-    issues = {
-        detail["rule"]: detail["issue"] for detail in small.details("Rule Evaluation Condition Met")
-    }
+    issues = {detail["rule"]: detail["issue"] for detail in small.details("Rule Evaluation Condition Met")}
     of_cause, of_symptom = issues["VanishingGradient"], issues["LossNotDecreasing"]
     assert of_cause["id"] == of_symptom["id"]
     assert (of_cause["role"], of_symptom["role"]) == ("cause", "symptom")
@@ -70,7 +67,8 @@ def test_what_a_rule_remembers_survives_between_invocations():
     place = small.place()
     place.write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "loss", "rule": "LossNotDecreasing",'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "loss", "rule": "LossNotDecreasing",'
         b' "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
     )
     worker = Saver(place).begin()
@@ -86,7 +84,8 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
     small = SmallWorld()
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "loss", "rule": "LossNotDecreasing",'
+        b'{"version": 1, "default_rules": false, "rules": ['
+        b'{"name": "loss", "rule": "LossNotDecreasing",'
         b' "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
     )
     worker = Saver(small.place()).begin()

@@ -21,14 +21,10 @@ from tests.functions.small_world import SmallWorld
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 7))
-def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
-    chance: random.Random, workers, batch
-):
+def test_any_order_of_arrival_gives_every_step_its_turn_in_order(chance: random.Random, workers, batch):
     small = SmallWorld(EXPLODING)
     report_every_step(small)
-    savers = [
-        Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
-    ]
+    savers = [Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)]
     failing = sorted(chance.sample(range(8), 4))
     for step in range(8):
         for saver in savers:
@@ -105,9 +101,7 @@ def test_a_late_step_whose_evaluation_died_is_evaluated_with_the_next(small):
 
 
 def test_a_step_that_a_worker_skipped_blocks_no_other(small):
-    first, second = (
-        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
-    )
+    first, second = (Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1"))
     for step in (0, 5, 10):
         first.save(step, HEALTHY)
     for step in (0, 10):
@@ -135,9 +129,7 @@ def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete(sm
 
 
 def test_a_skipped_step_whose_files_came_too_late_is_not_counted_as_lost(small):
-    first, second = (
-        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
-    )
+    first, second = (Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1"))
     small.settle()
     for step in range(3):
         first.save(step, HEALTHY)

@@ -17,8 +17,8 @@ from functions.lifecycle.upkeep import go_on, pass_on
 from functions.ports import TooMuch
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import END_MARKER
-from smdebug.service.items import RUN as RUN_ITEM
-from smdebug.service.items import run_pk
+from smdebug.service.step_index.items import RUN as RUN_ITEM
+from smdebug.service.step_index.items import run_pk
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver

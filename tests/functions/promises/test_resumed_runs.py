@@ -74,9 +74,7 @@ def test_two_attempts_that_save_at_once_are_reported_once(small):
         small.settle()
     troubles = [detail["trouble"] or "" for detail in small.details("Run State Change")]
     (trouble,) = [trouble for trouble in troubles if "Two trainings" in trouble]
-    assert (
-        "s3://runs/mnist at once: attempt 0 has saved a step after attempt 1 had begun" in trouble
-    )
+    assert "s3://runs/mnist at once: attempt 0 has saved a step after attempt 1 had begun" in trouble
 
 
 def test_a_training_that_was_killed_and_resumed_is_not_taken_for_two(small):
@@ -146,9 +144,7 @@ def test_files_of_another_training_that_has_ended_are_not_taken_for_those_of_the
     assert of_new is None or not of_new.with_index
 
 
-@pytest.mark.parametrize(
-    ("resumed_at", "earlier"), [(None, [16, 10, 0]), (15, [10, 0]), (10, [0]), (0, [])]
-)
+@pytest.mark.parametrize(("resumed_at", "earlier"), [(None, [16, 10, 0]), (15, [10, 0]), (10, [0]), (0, [])])
 def test_a_rule_and_a_reader_see_the_same_steps_of_earlier_attempts(small, resumed_at, earlier):
     report_every_step(small)
     first = Saver(small.place()).begin()

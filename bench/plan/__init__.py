@@ -1,0 +1,1 @@
+"""What the default plan adds to a training."""

@@ -1,0 +1,1 @@
+"""What reaches people: alarms, alerts and webhooks."""

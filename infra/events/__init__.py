@@ -1,0 +1,1 @@
+"""How events travel: the queue of arrivals, the bus, dead letters."""

@@ -1,0 +1,1 @@
+"""What is uploaded: the layer, the folders of the functions, their fingerprints."""

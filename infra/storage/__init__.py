@@ -1,0 +1,1 @@
+"""Where runs and the step index are stored."""

@@ -1,0 +1,161 @@
+"""The bucket of the runs: the stack's own, or an existing one.
+
+The application writes only keys that no notification matches, and its roles allow no others, so it
+cannot trigger itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.acknowledgments import acknowledge
+from infra.names import BUCKET, STATE_BUCKET
+from infra.python_function import PythonFunction
+from infra.settings import Removal, Settings
+
+STATE = "state/*.state"
+EVIDENCE = "report/findings/*.finding"
+CONTROL = "control/stop"
+ZOOM = "control/zoom"
+REPORT = "report/report.html"
+RULE_SOURCES = "rule-sources/"
+"""The prefix of the bucket from which custom rules may be loaded."""
+
+ANY_RUN = "A run may have any prefix of the bucket; nothing outside the bucket is read."
+OTHER_RUNS = "Rules may compare runs with those in the buckets of `other_buckets`, which are only read."
+OUR_OWN_KEYS = "Any run may have such an object; nothing else uses its suffix."
+
+
+def kept_after_creation(removal: Removal) -> cdk.RemovalPolicy:
+    """The policy of what holds runs or their records.
+
+    It is kept on update and deletion. A creation that is rolled back deletes it, so that its name does not
+    block the next attempt.
+    """
+    if removal is Removal.RETAIN:
+        return cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+    return cdk.RemovalPolicy.DESTROY
+
+
+class RunBucket(Construct):
+    """The bucket that trainings save to."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None, unique: str
+    ) -> None:
+        super().__init__(scope, id)
+        self._key = key
+        self._others = settings.other_buckets
+        self.is_our_own = settings.bucket is None
+        # A name known in advance: the queue must trust the bucket before the bucket can be created.
+        self.name = settings.bucket or f"smdebug-{unique}-{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
+        self.arn = f"arn:{cdk.Aws.PARTITION}:s3:::{self.name}"
+        self._bucket = self._our_own(settings) if self.is_our_own else None
+
+    def notify(self, queue_arn: str, suffixes: Sequence[str], *, only_after: Construct) -> None:
+        """Notify the queue of every new object with such a suffix, however it was uploaded."""
+        assert self._bucket is not None
+        resource = self._bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket)
+        # As a property: `add_event_notification` adds a function that may change any bucket.
+        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            queue_configurations=[
+                s3.CfnBucket.QueueConfigurationProperty(
+                    event="s3:ObjectCreated:*",
+                    queue=queue_arn,
+                    filter=s3.CfnBucket.NotificationFilterProperty(
+                        s3_key=s3.CfnBucket.S3KeyFilterProperty(
+                            rules=[s3.CfnBucket.FilterRuleProperty(name="suffix", value=suffix)]
+                        )
+                    ),
+                )
+                for suffix in suffixes
+            ]
+        )
+        self._bucket.node.add_dependency(only_after)
+
+    def let_read(self, function: PythonFunction) -> None:
+        """Read the files of runs. Missing keys return 404 only to callers with ListBucket."""
+        function.may("s3:GetObject", on=[f"{self.arn}/*"], because=ANY_RUN)
+        function.may("s3:ListBucket", on=[self.arn])
+        self._let_decrypt(function)
+        function.knows(BUCKET, self.name)
+
+    def let_read_with_others(self, function: PythonFunction) -> None:
+        """Read the files of runs, here and in the other buckets that rules may compare with."""
+        self.let_read(function)
+        others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in self._others]
+        if others:
+            function.may("s3:GetObject", on=[f"{bucket}/*" for bucket in others], because=OTHER_RUNS)
+            function.may("s3:ListBucket", on=others)
+
+    def let_keep_state(self, function: PythonFunction) -> None:
+        """Write the state of rules that is too large for the table."""
+        self._let_write(function, STATE)
+        function.knows(STATE_BUCKET, self.name)
+
+    def let_write_evidence(self, function: PythonFunction) -> None:
+        """Write evidence that is too long for an event."""
+        self._let_write(function, EVIDENCE)
+
+    def let_write_report(self, function: PythonFunction) -> None:
+        """Write the report of a finished run."""
+        self._let_write(function, REPORT)
+
+    def let_request_stop(self, function: PythonFunction) -> None:
+        """Request that a training stops, by a control file that its hook checks for."""
+        self._let_write(function, CONTROL)
+        function.knows(BUCKET, self.name)
+
+    def let_request_zoom(self, function: PythonFunction) -> None:
+        """Request that a training saves whole tensors, by a control file that its hook checks for."""
+        self._let_write(function, ZOOM)
+
+    def keys(self, below_a_run: str) -> list[str]:
+        """The ARNs of these keys of any run, including a run at the bucket's root."""
+        return [f"{self.arn}/*/{below_a_run}", f"{self.arn}/{below_a_run}"]
+
+    def _let_write(self, function: PythonFunction, key: str) -> None:
+        function.may("s3:PutObject", on=self.keys(key), because=OUR_OWN_KEYS)
+        if self._key:
+            function.may("kms:GenerateDataKey", on=[self._key.key_arn])
+
+    def _let_decrypt(self, function: PythonFunction) -> None:
+        if self._key:
+            function.may("kms:Decrypt", on=[self._key.key_arn])
+
+    def _our_own(self, settings: Settings) -> s3.Bucket:
+        kept = settings.run_retention_days
+        rules = [
+            s3.LifecycleRule(id="Unfinished", abort_incomplete_multipart_upload_after=cdk.Duration.days(7))
+        ]
+        if kept is not None:
+            rules += [
+                s3.LifecycleRule(id=f"Old{number}", prefix=prefix, expiration=cdk.Duration.days(kept))
+                for number, prefix in enumerate(settings.run_retention_prefixes, 1)
+            ]
+        bucket = s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=self.name,
+            encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self._key,
+            bucket_key_enabled=True if self._key else None,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=rules,
+            removal_policy=kept_after_creation(settings.removal_policy),
+        )
+        acknowledge(
+            bucket,
+            "S1",
+            "A log object per request would outnumber the runs' own objects; "
+            "CloudTrail's data events record the same.",
+        )
+        return bucket

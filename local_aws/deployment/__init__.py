@@ -1,0 +1,1 @@
+"""The template and its assets, synthesized for this machine, and what their deployment consists of."""

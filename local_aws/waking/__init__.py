@@ -1,0 +1,1 @@
+"""What wakes functions: deliveries and queues."""

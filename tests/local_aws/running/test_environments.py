@@ -1,0 +1,104 @@
+"""Time-outs and memory of functions: a process of the local stack that exceeds them is ended, as by Lambda.
+
+On moto alone a function needs Docker, or is never run (tests/local_aws/test_moto_fixes.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from local_aws.clock import MovableClock
+from local_aws.deployment.wheels import link_runtime
+from local_aws.running.environments import Environment, ProcessStarter
+from local_aws.running.functions import Function, Runtime
+
+HANDLERS = """
+import json
+
+def answers(event, context):
+    return {"event": event, "left": context.get_remaining_time_in_millis()}
+
+def never_ends(event, context):
+    print("begun", flush=True)
+    while True:
+        pass
+
+def hoards(event, context):
+    kept = []
+    while True:
+        kept.append(bytearray(b"x") * (16 << 20))
+"""
+Make = Callable[..., Environment]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Make]:
+    """Make an environment for one of the handlers."""
+    code, packages = tmp_path / "code", tmp_path / "packages"
+    code.mkdir()
+    (code / "handlers.py").write_text(HANDLERS)
+    link_runtime(packages)
+    runtime = Runtime(
+        folder=tmp_path,
+        packages=packages,
+        wheels=tmp_path,
+        endpoint="http://127.0.0.1:1",
+        clock=MovableClock(tmp_path / "clock"),
+        credentials=lambda *_: {},
+        log=lambda *_: None,
+        begin=lambda *_: None,
+    )
+    starter, made = ProcessStarter(), []
+
+    def make(handler: str, *, timeout: float = 60, memory_mb: int = 512) -> Environment:
+        function = Function(
+            handler,
+            f"arn:aws:lambda:us-east-1:123456789012:function:{handler}",
+            "role",
+            f"handlers.{handler}",
+            code,
+            (),
+            {},
+            timeout,
+            memory_mb,
+            "log",
+            None,
+        )
+        made.append(Environment(function, runtime, starter))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+    starter.close()
+
+
+def test_a_handler_knows_the_time_that_it_has_left(environment: Make):
+    payload, error, _ = environment("answers", timeout=60).invoke(b'{"a": 1}', "request")
+    answer = json.loads(payload)
+    assert error is None
+    assert answer["event"] == {"a": 1}
+    assert 0 < answer["left"] <= 60_000
+
+
+def test_a_function_is_ended_after_its_time_and_its_error_says_so(environment: Make):
+    slow = environment("never_ends", timeout=1)
+    payload, error, log = slow.invoke(b"{}", "request")
+    assert error == "Sandbox.Timedout"
+    assert json.loads(payload)["errorType"] == "Sandbox.Timedout"
+    assert "Task timed out after 1.00 seconds" in json.loads(payload)["errorMessage"]
+    assert "begun" in log
+    assert not slow.is_warm  # the next invocation starts another process
+
+
+def test_a_function_that_takes_more_memory_than_it_has_is_killed(environment: Make):
+    hoarding = environment("hoards", memory_mb=128)
+    payload, error, _ = hoarding.invoke(b"{}", "request")
+    assert error == "Runtime.ExitError"
+    assert "signal: killed" in json.loads(payload)["errorMessage"]
+    assert not hoarding.is_warm
