@@ -20,32 +20,34 @@ MXNET_READY := $(MXNET_VENV)/.ready
 OLDEST_VENV ?= .venv-oldest
 OLDEST := $(OLDEST_VENV)/bin
 OLDEST_READY := $(OLDEST_VENV)/.ready
-FUZZ_VENV ?= .venv-fuzz
-FUZZ := $(FUZZ_VENV)/bin
-FUZZ_READY := $(FUZZ_VENV)/.ready
-TENSORBOARD_VENV ?= .venv-tensorboard
-TENSORBOARD := $(TENSORBOARD_VENV)/bin
-TENSORBOARD_READY := $(TENSORBOARD_VENV)/.ready
 PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
 TORCH := torch==2.13.0
 TORCH_FROM ?=# if pip is not configured to find the CPU build: --index-url https://download.pytorch.org/whl/cpu
-SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench examples book tools
+SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench corpus examples book tools
 PIP_FLAGS := -q --disable-pip-version-check
 # Install pinned packages with checked hashes: $(call install,ENVIRONMENT,PACKAGES). It shows how far it is, and logs to
 # ENVIRONMENT/setup.log.
 install = $(BIN)/python tools/install_packages.py $(1) --uv $(BIN)/uv -- $(2)
+# Pin the packages of requirements/NAME.in for a version of Python and later ones: $(call pin,NAME,VERSION,OPTIONS).
+pin = $(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version $(2) $(3) \
+	requirements/$(1).in -o requirements/$(1).txt
 ARGS ?=
 # Keep bytecode: the tests and the local stack start many hundred processes, and compiling takes each 0.1 s and more.
 unexport PYTHONDONTWRITEBYTECODE
+NPM ?= $(shell command -v npm)
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 CDK_CLI := 2.1148.1# the version that reads the output of our pinned aws-cdk-lib
 
 .DEFAULT_GOAL := help
 
-help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 18
+# `##` begins the line of a target in `make help`, `##+` in `make help-all`.
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+help-all: ## list the other targets: measurements, fuzzing, packages, releases
+	@awk -F ':.*##[+] ' '/^[a-z-]+:.*##[+] / {printf "%-21s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "smdebug-serverless needs Python 3.11, 3.12 or 3.13 on the PATH, and found none."; \
@@ -76,9 +78,11 @@ demo: $(READY) ## run the whole debugger on this machine: it detects a failing t
 
 test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 	@$(if $(BROWSER),,echo "Chromium was not found: tests that open reports in a browser are skipped.")
+	@for shell in zsh fish; do command -v $$shell >/dev/null || \
+		echo "$$shell was not found: the test of its completion is skipped."; done
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(if $(BROWSER),,-m "not browser") $(ARGS)
 
-test-version: $(READY) ## run the tests whose result may depend on the version of Python
+test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" $(ONE_VERSION:%=--ignore=tests/%) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
@@ -101,7 +105,7 @@ $(OLDEST_READY): requirements/oldest.txt | $(READY)
 	@$(call install,$(OLDEST_VENV),--no-deps -r requirements/oldest.txt)
 	@touch $@
 
-frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
+frameworks: $(FRAMEWORKS_READY) ##+ create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
 test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the hooks' tests on the real frameworks, and list which ran
 	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
@@ -112,66 +116,69 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the h
 		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
 		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
 
-pictures: $(FRAMEWORKS_READY) ## make the pictures of the documentation, with Chromium
+pictures: $(FRAMEWORKS_READY) ##+ make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
 	@$(BIN)/python -m tests.ui.pictures $(ARGS)
 
-notebooks: $(FRAMEWORKS_READY) ## run the stories of examples/ as notebooks and store their output
+notebooks: $(FRAMEWORKS_READY) ##+ run the stories of examples/ as notebooks and store their output
 	@$(FRAMEWORKS)/python examples/notebooks.py
 
 lint: $(READY) ## check style and formatting
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
+	@$(if $(NPM),$(MAKE) -s lint-page,echo "npm was not found: the scripts of the page are not checked.")
+
+node_modules/.ready: package-lock.json
+	@npm ci --silent
+	@touch $@
+
+lint-page: node_modules/.ready ##+ check the format and the types of the page's scripts, with npm
+	@npm run --silent lint
+	@npm run --silent types
+
+answer-types: $(READY) ##+ write the types of the server's answers for the page's scripts
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tools.answer_typedefs
 
 format: $(READY) ## fix style and formatting
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
+	@$(if $(NPM),$(MAKE) -s node_modules/.ready && npm run --silent format >/dev/null)
 
 types: $(READY) ## check types, strictly
 	@$(BIN)/mypy
 
-$(FUZZ_READY): requirements/fuzz.txt | $(READY)
-	@test -x $(FUZZ)/python || $(PYTHON) -m venv $(FUZZ_VENV)
-	@$(call install,$(FUZZ_VENV),-r requirements/fuzz.txt)
-	@touch $@
+fuzz: $(READY) ##+ fuzz the readers of files and messages (ARGS="--seconds 600 index")
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tests.fuzz.run $(ARGS)
 
-fuzz: $(FUZZ_READY) ## fuzz the readers of files and messages (ARGS="--seconds 600 index")
-	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FUZZ)/python -m tests.fuzz.run $(ARGS)
-
-simulate: $(READY) ## run a million fault schedules of the handlers (ARGS=20000 for fewer, ARGS="--seed 7" to trace one)
+simulate: $(READY) ##+ run a million fault schedules of the handlers (ARGS=20000 for fewer, ARGS="--seed 7" to trace one)
 	@$(BIN)/python -m tests.simulation.many $(or $(ARGS),1000000)
 
-mutants: $(READY) ## check that simulation and tests detect every deliberate defect
+mutants: $(READY) ##+ check that simulation and tests detect every deliberate defect
 	@$(BIN)/python -m tests.simulation.many --mutants $(ARGS)
 
-bench-core: $(READY) ## compare writing, reading and opening with NumPy and the old library
+bench-core: $(READY) ##+ compare writing, reading and opening with NumPy and the old library
 	@$(BIN)/python -m bench.core $(ARGS)
 
-bench-hooks: $(FRAMEWORKS_READY) ## measure the hook's overhead in training, and the old library's
+bench-hooks: $(FRAMEWORKS_READY) ##+ measure the hook's overhead in training, and the old library's
 	@$(FRAMEWORKS)/python -m bench.hooks $(ARGS)
 
-$(TENSORBOARD_READY): requirements/bench-ui.txt | $(READY)
-	@test -x $(TENSORBOARD)/python || $(PYTHON) -m venv $(TENSORBOARD_VENV)
-	@$(call install,$(TENSORBOARD_VENV),-r requirements/bench-ui.txt)
-	@touch $@
+bench-ui: $(READY) ##+ measure the page of smdebug ui in Chromium, beside TensorBoard (4 GB; ARGS="--saved-steps 5000" for less)
+	@$(BIN)/python -m bench.ui --tensorboard $(BIN)/tensorboard $(ARGS)
 
-bench-ui: $(READY) $(TENSORBOARD_READY) ## measure the page of smdebug ui in Chromium, beside TensorBoard (4 GB; ARGS="--saved-steps 5000" for less)
-	@$(BIN)/python -m bench.ui --tensorboard $(TENSORBOARD)/tensorboard $(ARGS)
+bench-cost: $(READY) ##+ compute the cost of a saved step from the handlers' AWS calls
+	@$(BIN)/python -m bench.costs.cost $(ARGS)
+	@$(BIN)/python -m bench.costs.sweeps
 
-bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS calls
-	@$(BIN)/python -m bench.cost $(ARGS)
-	@$(BIN)/python -m bench.sweeps
+bench-scale: $(READY) ##+ count the cost of ending a long run: a million steps, 1,024 workers
+	@$(BIN)/python -m bench.costs.scale $(ARGS)
 
-bench-scale: $(READY) ## count the cost of ending a long run: a million steps, 1,024 workers
-	@$(BIN)/python -m bench.scale $(ARGS)
-
-bench-cold: $(READY) ## time the import of each handler with only the layer installed
+bench-cold: $(READY) ##+ time the import of each handler with only the layer installed
 	@$(BIN)/python -m bench.cold_start $(ARGS)
 
-bench-kernels: $(READY) ## compare the statistics of a tensor with NumPy
+bench-kernels: $(READY) ##+ compare the statistics of a tensor with NumPy
 	@$(BIN)/python -m bench.kernels $(ARGS)
 
-bench-default-rules: $(READY) ## time the default rules over 2,000 saved steps of 200 tensors
+bench-default-rules: $(READY) ##+ time the default rules over 2,000 saved steps of 200 tensors
 	@$(BIN)/python -m bench.default_rules $(ARGS)
 
 rules-page: $(READY) ## write docs/rules.md from the rule catalog
@@ -180,73 +187,64 @@ rules-page: $(READY) ## write docs/rules.md from the rule catalog
 site: $(READY) ## build docs/ as a book in build/site/, and fail on a broken link
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f book/mkdocs.yml && echo "The book begins at build/site/index.html"
 
-rules-report: $(READY) ## train small failing models and report which rules detect it (ARGS="--seeds 5")
+rules-report: $(READY) ##+ train small failing models and report which rules detect it (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
-verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1", ARGS="--random 60")
-	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.verdicts $(ARGS)
+verdicts: $(FRAMEWORKS_READY) ##+ measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1", ARGS="--random 60")
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m corpus $(ARGS)
 
-verdicts-page: $(READY) ## write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
-	@$(BIN)/python -m bench.verdicts.publish > docs/.new && mv docs/.new docs/verdicts.md
+verdicts-page: $(READY) ##+ write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
+	@$(BIN)/python -m corpus.measuring.publish > docs/.new && mv docs/.new docs/verdicts.md
 
-bench-report: $(READY) ## time the report of a long run: 10,000 steps of 200 tensors
+bench-report: $(READY) ##+ time the report of a long run: 10,000 steps of 200 tensors
 	@$(BIN)/python -m bench.report $(ARGS)
 
-bench-latency: $(READY) ## measure the time from the upload of a step to its event
+bench-latency: $(READY) ##+ measure the time from the upload of a step to its event
 	@$(BIN)/python -W ignore -m bench.latency $(ARGS)
 
-load-test: $(READY) ## send many concurrent runs through the local stack (ARGS="--runs 16 --workers 1 --steps 200")
+load-test: $(READY) ##+ send many concurrent runs through the local stack (ARGS="--runs 16 --workers 1 --steps 200")
 	@$(BIN)/python -W ignore -m bench.load $(ARGS)
 
-wheel: $(READY) ## build the wheel into dist/
+wheel: $(READY) ##+ build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
-wheel-check: wheel ## install the wheel in an empty environment and use it
+wheel-check: wheel ##+ install the wheel in an empty environment and use it
 	@$(BIN)/python tests/wheel_check.py dist
 
-release: $(READY) ## prepare a release: version, changelog, wheel and its check (VERSION=0.2.0)
+release: $(READY) ##+ prepare a release: version, changelog, wheel and its check (VERSION=0.2.0)
 	@$(BIN)/python -m tools.release "$(VERSION)"
 
-synth: $(READY) ## write the CloudFormation template of the application into cdk.out/, and print its path
+synth: $(READY) ##+ write the CloudFormation template of the application into cdk.out/, and print its path
 	@$(BIN)/python -m infra.app
 
 deploy: $(READY) ## deploy into your AWS account (ARGS="-c alert_emails=me@example.org")
 	@command -v npx >/dev/null || { echo "The CDK CLI needs npx, which comes with Node.js 22 or newer."; exit 1; }
 	npx --yes aws-cdk@$(CDK_CLI) deploy $(ARGS)
 
-take-over: $(READY) ## watch a bucket that an earlier stack has left (BUCKET=smdebug-…)
+take-over: $(READY) ##+ watch a bucket that an earlier stack has left (BUCKET=smdebug-…)
 	@test -n "$(BUCKET)" || { echo "Which bucket? make take-over BUCKET=smdebug-…"; exit 1; }
 	@$(BIN)/python -m infra.take_over "$(BUCKET)"
 	@$(MAKE) --no-print-directory deploy ARGS="-c bucket=$(BUCKET) $(ARGS)"
 
-smoke-aws: $(READY) ## try everything in your AWS account, which costs a few cents: deploy, three runs, destroy, again
+smoke-aws: $(READY) ##+ try everything in your AWS account, which costs a few cents: deploy, three runs, destroy, again
 	@$(BIN)/python -m tests.smoke.on_aws --cdk $(CDK_CLI) $(ARGS)
 
-layer: $(READY) ## build the Lambda layer for both processors into build/
-	@for a in arm64 x86_64; do $(BIN)/python -m infra.core_layer $$a build/layer-$$a || exit 1; done
+layer: $(READY) ##+ build the Lambda layer for both processors into build/
+	@for a in arm64 x86_64; do $(BIN)/python -m infra.packaging.core_layer $$a build/layer-$$a || exit 1; done
 
-layer-check: layer ## build the layer twice: the same sources must give the same bytes
-	@$(BIN)/python -m infra.core_layer arm64 build/layer-again
+layer-check: layer ##+ build the layer twice: the same sources must give the same bytes
+	@$(BIN)/python -m infra.packaging.core_layer arm64 build/layer-again
 	@diff -r build/layer-arm64 build/layer-again && echo "The layer is reproducible."
 
-lock: $(READY) ## pin the packages of requirements/*.in, with hashes
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		requirements/dev.in -o requirements/dev.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.13 \
-		requirements/layer.in -o requirements/layer.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		--override requirements/frameworks.overrides --no-emit-package torch --no-emit-package nvidia-nccl-cu12 \
-		requirements/frameworks.in -o requirements/frameworks.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		requirements/mxnet.in -o requirements/mxnet.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		requirements/oldest.in -o requirements/oldest.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		requirements/fuzz.in -o requirements/fuzz.txt
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		requirements/bench-ui.in -o requirements/bench-ui.txt
+lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
+	@$(call pin,dev,3.11)
+	@$(call pin,layer,3.13)
+	@$(call pin,frameworks,3.11,--override requirements/frameworks.overrides \
+		--no-emit-package torch --no-emit-package nvidia-nccl-cu12)
+	@$(call pin,mxnet,3.11)
+	@$(call pin,oldest,3.11)
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: bench-ui pictures help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

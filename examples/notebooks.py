@@ -64,9 +64,7 @@ def executed(story: Path, folder: Path) -> Any:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [
-                output for output in cell.outputs if "text/html" not in output.get("data", {})
-            ]
+            cell.outputs = [output for output in cell.outputs if "text/html" not in output.get("data", {})]
             for shown in (output.get("data", {}) for output in cell.outputs):
                 if "image/png" in shown:
                     shown["image/png"] = _smaller(shown["image/png"])

@@ -85,9 +85,7 @@ def hook_for(out_dir: str, save_interval: int | None) -> smdebug.Hook:
     )
 
 
-def train(
-    out_dir: str, *, failing: bool, steps: int, save_interval: int | None, pause: float = 0.0
-) -> None:
+def train(out_dir: str, *, failing: bool, steps: int, save_interval: int | None, pause: float = 0.0) -> None:
     rng = np.random.default_rng(7)
     network = Network(failing, rng)
     with hook_for(out_dir, save_interval) as hook:
@@ -105,9 +103,7 @@ def train(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out-dir", required=True, help="a folder, or s3://bucket/prefix")
-    parser.add_argument(
-        "--failing", action="store_true", help="train the network that cannot learn"
-    )
+    parser.add_argument("--failing", action="store_true", help="train the network that cannot learn")
     # The old name of the option.
     parser.add_argument("--ill", dest="failing", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, default=200)

@@ -1,4 +1,7 @@
-"""The dependencies that ARCHITECTURE.md draws, checked in the code."""
+"""The dependencies that ARCHITECTURE.md draws, checked in the code.
+
+It is long because the table of the arrows is beside the tests that read it.
+"""
 
 import ast
 import re
@@ -7,6 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from smdebug.compatibility.addresses import ADDRESSES
 
 ROOT = Path(__file__).parents[1]
 LAYER = ROOT / "layers" / "smdebug_core" / "python"
@@ -26,43 +31,89 @@ ARROWS = {
     "storage": {"files.names"},
     "config": {"files", "storage", "logger"},
     "saving": {
-        *("files", "storage", "config", "numbers", "logger"),
-        *("service.records", "service.rules_file"),  # a hook can carry its run's rules
+        "files",
+        "storage",
+        "config",
+        "numbers",
+        "logger",
+        "service.records",
+        "service.rules_file",  # a hook can carry its run's rules
         "rules.generic",  # and names those that it saves nothing for
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
-    "analysis": set(),
     "diagnosis": set(),
     "rules": {
-        *("trials", "analysis", "config", "numbers", "logger"),
-        *("files.names", "files.zoom_request"),  # an action may request tensors of the training
+        "trials",
+        "config",
+        "numbers",
+        "logger",
+        "diagnosis.evidence",  # what was found, by its cause
+        "files.names",
+        "files.zoom_request",  # an action may request tensors of the training
         "service.records",  # the names of the actions
     },
-    "profiler": {"config", "logger"},
     "service": {
-        *("files", "storage", "trials", "diagnosis"),
-        *("config.json_config", "config.parsing"),  # an imported job is held to what a hook takes
+        "files",
+        "storage",
+        "trials",
+        "diagnosis",
+        "config.json_config",
+        "config.parsing",  # an imported job is held to what a hook takes
     },
     "runs": {
-        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
-        *("service.records", "service.rules_file"),
+        "files",
+        "storage",
+        "numbers",
+        "trials",
+        "rules",
+        "diagnosis",
+        "logger",
+        "service.records",
+        "service.rules_file",
+        "service.findings",
+        "service.run_status",
     },
     "companion": {
-        *("diagnosis", "files.names", "rules.loading", "rules.rule_sets", "runs", "storage"),
-        *("service.records", "service.rules_file", "logger", "trials"),
+        "diagnosis",
+        "files.names",
+        "rules.loading",
+        "runs",
+        "storage",
+        "service.records",
+        "logger",
     },
     "export": {"files", "storage", "numbers", "trials", "runs"},
-    "reports": {"storage", "numbers", "trials", "runs", "service", "rules", "diagnosis"},
-    "notebook": {"reports", "runs", "trials", "service.records"},
+    "reports": {"storage", "trials", "runs", "service.records", "rules", "diagnosis", "ui"},
+    "notebook": {"reports", "runs", "trials", "service.records", "ui.embedding"},
     "plots": {"numbers", "trials", "runs"},
     "ui": {
-        *("runs", "trials", "rules", "diagnosis", "reports", "storage", "numbers", "logger"),
-        *("files.names", "files.observations", "files.zoom_request"),
+        "runs",
+        "trials",
+        "rules",
+        "diagnosis",
+        "storage",
+        "numbers",
+        "logger",
+        "files.names",
+        "files.observations",
+        "files.zoom_request",
         "service",
     },
     "cli": {
-        *("runs", "export", "reports", "plots", "service", "rules", "trials", "logger"),
-        *("migrating", "diagnosis", "files.zoom_request", "run_checks", "storage.intervals", "ui"),
+        "runs",
+        "export",
+        "reports",
+        "plots",
+        "service",
+        "rules",
+        "trials",
+        "logger",
+        "migrating",
+        "diagnosis",
+        "files.zoom_request",
+        "launching",
+        "storage.intervals",
+        "ui",
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},
@@ -70,29 +121,31 @@ ARROWS = {
         framework: {"saving", "config", "trials", "numbers", "logger", "files.names"}
         for framework in ("pytorch", "tensorflow", "xgboost")
     },
-    "mxnet": {"saving", "config", "trials", "numbers", "files.names"},
+    "compatibility": {"files", "storage", "config", "numbers", "logger", "saving", "trials"},
     "jax": {"saving", "config", "trials", "numbers"},
     **{around_torch: {"saving", "pytorch"} for around_torch in ("huggingface", "lightning")},
     # It looks for the frameworks by name, when they are there.
-    "run": {"saving", "config", "logger", "run_checks"},
-    "run_checks": {"saving", "config"},
-    "starting": {"run", "saving.companion", "saving.places", "logger"},
+    "launching": {"saving", "config", "logger"},
+    "run": {"launching"},  # the address of `python -m smdebug.run`
 }
 PURE = [
     "files",
     "numbers",
-    "config/save_config.py",
-    "config/reduction_config.py",
+    *(f"config/{each}_config.py" for each in ("save", "reduction")),
     "config/collection.py",
     "config/collection_manager.py",
-    *("diagnosis", "trials/progress.py", "runs/layer_order.py"),
-    *(f"ui/{each}.py" for each in ("matrices", "pyramid", "times", "costs", "folded_rows")),
-    "saving/step_clock.py",
-    "saving/save_plan.py",
-    *("service/attributes.py", "service/items.py", "service/findings.py"),
-    *("service/item_reader.py", "service/log_lines.py", "service/news.py", "service/records.py"),
-    *("service/rules_file", "service/run_status.py", "service/sagemaker_statuses.py"),
-    *("service/step_status.py", "service/tables.py", "service/webhook_secrets.py"),
+    "diagnosis",
+    "trials/progress.py",
+    "runs/evaluation/layer_order.py",
+    "ui/drawing",
+    "ui/finding/times.py",
+    "ui/answering/costs.py",
+    "saving/planning",
+    "service/step_index",
+    "service/rules_file",
+    *(f"service/{each}.py" for each in ("findings", "log_lines", "news", "records", "tables")),
+    *(f"service/{each}.py" for each in ("run_status", "sagemaker_statuses", "step_status")),
+    "service/webhook_secrets.py",
 ]
 IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
 
@@ -141,8 +194,7 @@ def test_a_room_looks_only_where_its_arrows_point(room):
             if room == "rules" and inside.startswith(("generic", "rules")):
                 continue
             if not any(
-                inside == a or inside.startswith(f"{a}.") or a.startswith(f"{inside}.")
-                for a in allowed
+                inside == a or inside.startswith(f"{a}.") or a.startswith(f"{inside}.") for a in allowed
             ):
                 wrong.append(f"{path.relative_to(LAYER)} -> {name}")
     assert not wrong
@@ -160,20 +212,30 @@ def test_every_arrow_is_needed(room):
 
 def test_every_room_is_drawn_and_described():
     rooms = {room_of(path) for path in OURS} - {"__init__"}
-    assert rooms - {"core"} == set(ARROWS)
+    assert rooms == set(ARROWS)
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert rooms - {"__main__"} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    described = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert rooms - {"__main__"} <= described
+
+
+def test_every_sub_room_says_what_it_is_for():
+    packages = {path.parent for path in OURS}
+    sub_rooms = [each for each in packages if len(each.relative_to(LAYER / "smdebug").parts) == 2]
+    said = {each: (each / "__init__.py").read_text(encoding="utf-8") for each in sub_rooms}
+    assert [str(each) for each, text in said.items() if not text.startswith('"""')] == []
 
 
 def test_nobody_of_ours_uses_the_old_addresses():
+    old = (*ADDRESSES, "smdebug.compatibility")
     wrong = [
         f"{path.relative_to(ROOT)} -> {name}"
         for path in [*OURS, *modules(RULES)]
-        if path.is_relative_to(RULES) or room_of(path) != "core"
+        if not path.is_relative_to(LAYER / "smdebug" / "compatibility")
         for name in imports_of(path)
-        if name == "smdebug.core" or name.startswith(("smdebug.core.", "tornasole"))
+        if any(f"{name}.".startswith(f"{address}.") for address in old)
     ]
-    assert not wrong
+    makes_import_follow_them = "layers/smdebug_core/python/smdebug/__init__.py"
+    assert {each.split(" -> ")[0] for each in wrong} == {makes_import_follow_them}
 
 
 @pytest.mark.parametrize("place", PURE)
@@ -196,26 +258,22 @@ def test_boto3_is_known_to_the_s3_storage_the_actions_and_the_service_alone():
         for path in OURS
         if any(name.split(".")[0] in {"boto3", "botocore"} for name in imports_of(path))
     }
-    assert {k for k in knowing if not k.startswith("core/")} == {
+    assert knowing == {
         "storage/s3.py",
         "storage/s3_errors.py",
         "service/aws.py",
+        "compatibility/access_files.py",
         *(k for k in knowing if k.startswith("rules/action/")),
     }
-    assert not [
-        k for k in knowing if k.startswith("core/") and not k.startswith("core/access_layer/")
-    ]
 
 
 def test_nobody_asks_whether_a_path_is_on_s3_but_the_one_who_opens_it():
     asking = [
         str(path.relative_to(LAYER / "smdebug"))
         for path in OURS
-        if room_of(path) not in {"core", "storage"}
+        if room_of(path) not in {"compatibility", "storage"}
         and path != LAYER / "smdebug" / "service" / "aws.py"  # it opens the runs, which are on S3
-        and re.search(
-            r"""startswith\(\(?["']s3|is_s3|S3Storage""", path.read_text(encoding="utf-8")
-        )
+        and re.search(r"""startswith\(\(?["']s3|is_s3|S3Storage""", path.read_text(encoding="utf-8"))
     ]
     assert not asking
 
@@ -224,7 +282,7 @@ def test_frameworks_are_imported_by_their_own_package_alone():
     frameworks = {
         "torch": "pytorch",
         "tensorflow": "tensorflow",
-        "mxnet": "mxnet",
+        "mxnet": "compatibility",
         "xgboost": "xgboost",
         "jax": "jax",
         "transformers": "huggingface",
@@ -238,9 +296,6 @@ def test_frameworks_are_imported_by_their_own_package_alone():
         if (home := frameworks.get(name.split(".")[0])) and room_of(path) != home
     ]
     assert not wrong
-
-
-OBSERVATIONS = ("rules.robust", "rules.rule_sets", "numbers.rows", "trials.observed_step")
 
 
 @pytest.mark.parametrize("room", ["smdebug_rules", "smdebug_default_rules"])
@@ -257,18 +312,18 @@ def test_a_built_in_rule_is_written_as_a_user_would(room):
         "smdebug.mode_keys",
         "smdebug.trials",
         "smdebug.numbers.conditions",
-        *(
-            f"smdebug.{name}"
-            for name in (*OBSERVATIONS, "trials.statistics_matrix", "files.observations")
-        ),
+        "smdebug.rules.robust",
+        "smdebug.rules.rule_sets",
+        "smdebug.numbers.rows",
+        "smdebug.files.observations",
+        "smdebug.trials.observations.one_step",
+        "smdebug.trials.observations.statistics_matrix",
     }
     wrong = [
         f"{path.relative_to(RULES)} -> {name}"
         for path in modules(RULES / room)
         for name in imports_of(path)
-        if name.startswith("smdebug.")
-        and name not in public
-        and name.rpartition(".")[0] not in public
+        if name.startswith("smdebug.") and name not in public and name.rpartition(".")[0] not in public
     ]
     assert not wrong
 
@@ -280,25 +335,6 @@ def test_only_two_modules_find_rules_in_the_catalogs():
         for path in OURS
         if any(name.split(".")[0] in catalogs for name in imports_of(path))
     } == {"rules/generic.py", "rules/rule_sets.py"}
-
-
-def test_the_facades_of_the_old_library_hold_imports_and_one_sentence():
-    behaving = {  # what nobody of ours needs, and other people import
-        "utils.py",
-        "locations.py",
-        "writer.py",
-        "reader.py",
-        "s3_utils.py",
-    }
-    for path in modules(LAYER / "smdebug" / "core"):
-        inside = path.relative_to(LAYER / "smdebug" / "core")
-        if inside.name in behaving or inside.parts[0] in {
-            *("access_layer", "tfevent", "tfrecord", "utils"),
-        }:
-            continue
-        body = ast.parse(path.read_text(encoding="utf-8")).body
-        kinds = (ast.Import, ast.ImportFrom, ast.Assign)
-        assert all(isinstance(s, kinds) for s in body[1:]), f"{inside} does more than import"
 
 
 # The application
@@ -321,7 +357,7 @@ def test_functions_use_the_library_the_catalog_and_their_own():
             (top := name.split(".")[0]) in sys.stdlib_module_names | libraries | ours
             or (top in {"boto3", "botocore"} and knows_aws(path))
         )
-        or name.startswith("smdebug.core")
+        or name in ADDRESSES
         or (name.startswith("smdebug_rules.") and not name.startswith("smdebug_rules.catalog"))
     ]
     assert not wrong
@@ -369,7 +405,7 @@ def clocks_read_in(path: Path) -> list[ast.Attribute]:
     ]
 
 
-def test_handlers_introduce_and_do_not_decide():
+def test_handlers_connect_and_do_not_decide():
     """A handler has a name that a template can give, and no more than 30 lines."""
     found = {}
     for path in of_the_application(FUNCTIONS):

@@ -6,14 +6,12 @@ import sys
 
 def test_asking_for_the_service_loads_neither_numpy_nor_boto3():
     script = (
-        "import sys, smdebug.service.records, smdebug.service.items\n"
+        "import sys, smdebug.service.records, smdebug.service.step_index.items\n"
         "assert 'smdebug.service.client' not in sys.modules\n"
         "from smdebug.service import connect, WatchedRun\n"
         "print(sorted({'numpy', 'boto3', 'botocore', 'smdebug.trials'} & set(sys.modules)))"
     )
-    output = subprocess.run(
-        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
-    )
+    output = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"
 
 
@@ -28,7 +26,5 @@ def test_importing_the_library_touches_nothing_outside():
         "import smdebug, smdebug.trials, smdebug.rules, smdebug.core.utils\n"
         "print(events)"
     )
-    output = subprocess.run(
-        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
-    )
+    output = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"

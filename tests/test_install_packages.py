@@ -31,9 +31,7 @@ class Terminal(io.StringIO):
 def environment(tmp_path: Path) -> Path:
     """An environment whose pip prints an error and fails."""
     (tmp_path / "bin").mkdir()
-    program(
-        tmp_path / "bin" / "python", "print('Collecting click'); print('ERROR: no click'); exit(1)"
-    )
+    program(tmp_path / "bin" / "python", "print('Collecting click'); print('ERROR: no click'); exit(1)")
     return tmp_path
 
 
@@ -57,9 +55,7 @@ def test_progress_of_uv_is_counted_in_bytes():
 
 
 def test_progress_of_pip_is_counted_in_packages():
-    lines = (
-        "Collecting click==8.1.7 (from -r x)\n  Downloading click-8.1.7-py3-none-any.whl (97 kB)\n"
-    )
+    lines = "Collecting click==8.1.7 (from -r x)\n  Downloading click-8.1.7-py3-none-any.whl (97 kB)\n"
     assert after(lines).text(140, 3) == "  downloading 1 of 140 (click), 3 s"
     assert after(lines + "Installing collected packages: click").phase == "unpacking"
 

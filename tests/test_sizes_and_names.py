@@ -1,7 +1,8 @@
-"""Limits of sizes, import circles and names, for every Python file of the repository."""
+"""Limits of sizes, import circles, names and lines, for every Python file of the repository."""
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -20,16 +21,20 @@ PLACES = (
     "infra",
     "local_aws",
     "bench",
+    "corpus",
     "examples",
     "book",
     "tests",
     "tools",
 )
+FOLDER_MODULES = 20
 MODULE_LINES = 400
 CLASS_LINES = 300
 #: A longer module or class says why in its docstring, in a sentence that begins so.
 REASON = re.compile("(It|The class) is long because")
 FORBIDDEN_NAMES = {"told", "one"}
+#: A value in brackets of its own, as its comment did not fit beside it.
+BRACKETED = re.compile(r"^( *)[^\n]* \(\n *[^\n#(\[{]+  # [^\n]*\n\1\)$", re.MULTILINE)
 
 
 @cache
@@ -47,6 +52,9 @@ class Contents(NamedTuple):
     long_classes: dict[str, int]
     """The lines of each long class that gives no reason."""
     vague_names: list[str]
+    starred_literals: list[int]
+    """The lines of `*(a, b)`, whose elements belong into what is around them."""
+    bracketed: list[str]
     imports: set[tuple[str, str]]
     """What it imports anywhere: for types alone, in a function, by name."""
 
@@ -68,6 +76,12 @@ def contents_of(path: Path) -> Contents:
             and not gives_a_reason(node)
         },
         vague_names=[f"{line} {name}" for name, line in bindings(nodes) if name in FORBIDDEN_NAMES],
+        starred_literals=[
+            node.lineno
+            for node in nodes
+            if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List | ast.Set)
+        ],
+        bracketed=[match[0] for match in BRACKETED.finditer(source)],
         imports={name for node in nodes for name in names_imported_by(node)},
     )
 
@@ -98,21 +112,23 @@ def names_imported_by(node: ast.AST) -> Iterator[tuple[str, str]]:
         case ast.ImportFrom(module=str(module), names=aliases):
             yield from ((module, alias.name) for alias in aliases)
         case ast.Call(func=function, args=arguments) if "import_module" in ast.unparse(function):
-            yield from (
-                (str(each.value), "") for each in arguments if isinstance(each, ast.Constant)
-            )
+            yield from ((str(each.value), "") for each in arguments if isinstance(each, ast.Constant))
 
 
 def test_there_are_sources_to_check():
     assert len(sources()) > 400
 
 
+def test_a_folder_holds_few_modules():
+    folders = Counter(path.parent for path in sources() if path.name != "__init__.py")
+    del folders[LAYER / "smdebug" / "core"]  # the addresses of the old library
+    assert not {place_of(folder): n for folder, n in folders.items() if n > FOLDER_MODULES}
+
+
 def test_a_long_module_says_why():
     contents = {place_of(path): contents_of(path) for path in sources()}
     assert not {
-        place: of.lines
-        for place, of in contents.items()
-        if of.lines > MODULE_LINES and not of.is_excused
+        place: of.lines for place, of in contents.items() if of.lines > MODULE_LINES and not of.is_excused
     }
 
 
@@ -131,6 +147,15 @@ def test_no_script_of_the_page_is_long():
     assert not long
 
 
+def test_no_line_of_a_script_is_long():
+    assert not [
+        f"{place_of(path)}:{number}"
+        for path in scripts_of_the_page()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 120
+    ]
+
+
 def test_scripts_of_the_page_import_each_other_without_a_circle():
     imports = {
         path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
@@ -145,7 +170,7 @@ def test_the_page_loads_its_scripts_at_once():
     page = LAYER / "smdebug" / "ui" / "page"
     named = set(re.findall(r'href="page/(\w+\.js)"', (page / "index.html").read_text("utf-8")))
     own = {path.name for path in scripts_of_the_page()}
-    assert named >= own - {"app.js"}
+    assert named == own - {"app.js"}
 
 
 def test_a_long_class_says_why():
@@ -157,9 +182,17 @@ def test_a_long_class_says_why():
 
 
 def test_a_name_says_what_it_names():
-    assert not [
-        f"{place_of(path)}:{name}" for path in sources() for name in contents_of(path).vague_names
-    ]
+    assert not [f"{place_of(path)}:{name}" for path in sources() for name in contents_of(path).vague_names]
+
+
+def test_no_literal_is_starred():
+    starred = [(place_of(path), contents_of(path).starred_literals) for path in sources()]
+    assert [f"{place}:{line}" for place, lines in starred for line in lines] == []
+
+
+def test_a_long_comment_is_above_its_value_and_puts_no_brackets_around_it():
+    bracketed = [(place_of(path), contents_of(path).bracketed) for path in sources()]
+    assert [(place, each) for place, found in bracketed for each in found] == []
 
 
 def module_name(path: Path) -> str:
@@ -228,6 +261,41 @@ def test_modules_import_each_other_in_no_circle():
         assert end in arrows[start], f"{start} no longer needs {end}: drop the arrow here and there"
         arrows[start].discard(end)
     assert circles(arrows) == []
+
+
+def siblings() -> dict[str, dict[str, set[str]]]:
+    """For each package that has sub-rooms: which of them import which others."""
+    inside = {
+        name: name.split(".")
+        for name, path in modules().items()
+        if path.name != "__init__.py" and not name.startswith("tests.")
+    }
+    arrows: dict[str, dict[str, set[str]]] = {}
+    for name, parts in inside.items():
+        imported = [other.split(".") for other in imported_modules(modules()[name])]
+        for depth in range(1, len(parts) - 1):
+            room = arrows.setdefault(".".join(parts[:depth]), {}).setdefault(parts[depth], set())
+            room |= {
+                other[depth]
+                for other in imported
+                if other[:depth] == parts[:depth] and len(other) > depth + 1
+            }
+    return arrows
+
+
+#: What arrives moves the life of a run on, and the end of a life lists what has not arrived.
+CIRCLES_OF_ROOMS = {"functions": [["arrivals", "lifecycle"]]}
+
+
+def test_sub_rooms_import_each_other_in_no_circle():
+    rooms = siblings()
+    del rooms["smdebug"]  # `test_architecture.py` draws the arrows of its rooms
+    assert {"planning", "writing"} <= rooms["smdebug.saving"]["recording"]
+    found = {
+        package: circles({room: to & arrows.keys() - {room} for room, to in arrows.items()})
+        for package, arrows in rooms.items()
+    }
+    assert {package: each for package, each in found.items() if each} == CIRCLES_OF_ROOMS
 
 
 def test_modules_of_the_page_import_each_other_in_no_circle():

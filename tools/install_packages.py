@@ -52,9 +52,7 @@ class Progress:
                 last=self.last or name,
             )
         if match := re.match(r" *Downloaded (\S+)", line):
-            return replace(
-                self, arrived=self.arrived + dict(self.sizes).get(match[1], 0.0), last=match[1]
-            )
+            return replace(self, arrived=self.arrived + dict(self.sizes).get(match[1], 0.0), last=match[1])
         if match := re.match(r"Collecting ([\w.-]+)", line):  # pip
             return replace(self, phase="downloading", packages=self.packages + 1, last=match[1])
         if re.match(r"Prepared \d+ package|Installing collected packages", line):
@@ -75,9 +73,7 @@ class Progress:
 class ProgressLine:
     """Rewrite one line of a terminal; write the phases alone where there is no terminal."""
 
-    def __init__(
-        self, total: int, stream: TextIO, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, total: int, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._total, self._stream, self._clock = total, stream, clock
         self._began = clock()
         self._progress = Progress()
@@ -157,9 +153,7 @@ def names_of(words: Sequence[str]) -> set[str]:
     return names
 
 
-def commands(
-    environment: Path, words: Sequence[str], uv: str | None
-) -> Iterator[tuple[str, list[str]]]:
+def commands(environment: Path, words: Sequence[str], uv: str | None) -> Iterator[tuple[str, list[str]]]:
     """The installers to try, in this order."""
     python = str(environment / "bin" / "python")
     hashes = ["--require-hashes"] if "-r" in words else []

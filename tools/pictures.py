@@ -166,9 +166,7 @@ def in_terminal(words: Sequence[str], folder: Path) -> str:
     """Return what a command prints on a terminal of 80 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, COLUMNS, 0, 0))
-    with subprocess.Popen(
-        words, cwd=folder, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs
-    ):
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs):
         os.close(theirs)
         printed = b"".join(read_all(ours))
     os.close(ours)
@@ -213,7 +211,8 @@ def of_page(page: Path, to: Path, *, dark: bool) -> None:
 
     from tests.reports.browser import Tab
 
-    with Tab(page, width=1180, height=1750, dark=dark) as tab:
+    drawn = "document.documentElement?.dataset.rest === 'yes'"
+    with Tab(page, width=1180, height=1300, dark=dark, ready=drawn) as tab:
         Image.open(BytesIO(tab.picture())).convert("RGB").quantize(200).save(to, optimize=True)
 
 

@@ -79,9 +79,7 @@ def check_repository(root: Path, version: str) -> None:
 
 def write_version(root: Path, version: str, today: date) -> dict[Path, str]:
     """Write the version into the three files; return what was in them."""
-    before = {
-        path: (root / path).read_text(encoding="utf-8") for path in (PROJECT, LIBRARY, CHANGELOG)
-    }
+    before = {path: (root / path).read_text(encoding="utf-8") for path in (PROJECT, LIBRARY, CHANGELOG)}
     after = {
         PROJECT: with_version(_IN_PROJECT, before[PROJECT], version),
         LIBRARY: with_version(_IN_LIBRARY, before[LIBRARY], version),

@@ -21,9 +21,7 @@ net.initialize()
 loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
 trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})
 
-hook = smd.Hook(
-    out_dir, save_config=smd.SaveConfig(save_interval=10), include_collections=["gradients"]
-)
+hook = smd.Hook(out_dir, save_config=smd.SaveConfig(save_interval=10), include_collections=["gradients"])
 hook.register_block(net)
 hook.register_block(loss_of)
 for _ in range(40):

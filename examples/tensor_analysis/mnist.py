@@ -55,6 +55,4 @@ for step, (images, labels) in enumerate(batches(arguments.steps)):
     optimizer.step()
     if step >= arguments.steps - 20:
         right, seen = right + int((answers.argmax(1) == labels).sum()), seen + len(labels)
-print(
-    f"{arguments.initializer}: loss {loss.item():.3f}, {right / seen:.0%} of the last digits are right"
-)
+print(f"{arguments.initializer}: loss {loss.item():.3f}, {right / seen:.0%} of the last digits are right")

@@ -27,9 +27,7 @@ net.add(nn.Dense(48, activation="relu"), nn.Dense(32, activation="relu"), nn.Den
 he = mxnet.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2)
 net.initialize(mxnet.init.Uniform(1) if arguments.initializer == "uniform" else he)
 loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-trainer = gluon.Trainer(
-    net.collect_params(), "sgd", {"learning_rate": arguments.lr, "momentum": 0.9}
-)
+trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": arguments.lr, "momentum": 0.9})
 
 hook = smd.Hook(arguments.out_dir, save_all=True, save_config=smd.SaveConfig(save_interval=10))
 hook.register_block(net)

@@ -67,9 +67,7 @@ def train(path, rate, rules=None):
     y = x @ torch.randn(8, 1, dtype=torch.float64)
     model = torch.nn.Linear(8, 1, bias=False, dtype=torch.float64)
     loss_of = torch.nn.MSELoss()
-    optimizer = torch.optim.SGD(
-        model.parameters(), lr=rate / 2
-    )  # the curvature of MSELoss is twice that
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate / 2)  # the curvature of MSELoss is twice that
     config = smd.SaveConfig(save_interval=10)
     with smd.Hook(path, include_collections=["gradients"], save_config=config, rules=rules) as hook:
         hook.register_module(model)
@@ -131,7 +129,8 @@ rules_specification = [
         "RuntimeConfigurations": {"threshold": "20.0"},
     }
 ]
-train(debugger.path("diverging"), 2.1, rules_specification)
+rules = {"rules_specification": rules_specification, "default_rules": False}  # this rule alone
+train(debugger.path("diverging"), 2.1, rules)
 debugger.wait("diverging", through=110)
 
 # %% [markdown]

@@ -10,7 +10,7 @@ import numpy as np
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.rule_sets import NOT_OBSERVED
-from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.observations.one_step import ObservedStep
 
 Advice = Mapping[str, tuple[str, ...]]
 EVALUATION = (ModeKeys.EVAL,)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import DefaultRule
 
 TRAINING, VALIDATION = "training", "validation"

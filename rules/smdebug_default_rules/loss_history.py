@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import rounded
 
 Floats = NDArray[np.float64]
@@ -23,11 +23,7 @@ def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Flo
     if key not in seen.shared:
         rows = seen.series("loss")
         other = ModeKeys.EVAL if mode is ModeKeys.TRAIN else ModeKeys.TRAIN
-        chosen = (
-            rows[rows[:, 1] != other.value]
-            if mode is ModeKeys.TRAIN
-            else rows[rows[:, 1] == mode.value]
-        )
+        chosen = rows[rows[:, 1] != other.value] if mode is ModeKeys.TRAIN else rows[rows[:, 1] == mode.value]
         seen.shared[key] = (chosen[:, 0], np.array(rounded(chosen[:, 3].tolist()), np.float64))
     found: tuple[Floats, Floats] = seen.shared[key]
     return found

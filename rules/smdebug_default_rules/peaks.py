@@ -85,9 +85,7 @@ def _values_of_levels() -> NDArray[np.float64]:
 _VALUES: NDArray[np.float64] = _values_of_levels()
 
 
-def _aligned(
-    rows: NDArray[np.uint8], known: Sequence[str], wanted: Sequence[str]
-) -> NDArray[np.uint8]:
+def _aligned(rows: NDArray[np.uint8], known: Sequence[str], wanted: Sequence[str]) -> NDArray[np.uint8]:
     places = {name: place for place, name in enumerate(known)}
     found = np.zeros((*rows.shape[:-1], len(wanted)), np.uint8)
     for column, name in enumerate(wanted):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smdebug.files.observations import LEARNING_RATES
-from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.observations.one_step import ObservedStep
 
 
 def newest_rates(seen: ObservedStep) -> dict[int, float]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.numbers.rows import COLUMN, COLUMNS
-from smdebug.trials.observed_step import ObservedStep
-from smdebug.trials.statistics_matrix import StatisticsMatrix
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug.trials.observations.statistics_matrix import StatisticsMatrix
 from smdebug_default_rules.arrays import rounded, where
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
@@ -23,9 +23,21 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 NORMALISATIONS = frozenset(
     (
-        *("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm"),
-        *("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "RMSNorm", "LocalResponseNorm"),
-        *("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization"),
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "BatchNorm3d",
+        "SyncBatchNorm",
+        "LayerNorm",
+        "GroupNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "InstanceNorm3d",
+        "RMSNorm",
+        "LocalResponseNorm",
+        "BatchNormalization",
+        "LayerNormalization",
+        "GroupNormalization",
+        "UnitNormalization",
     )
 )
 RESOLUTIONS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
@@ -71,9 +83,7 @@ class Modules:
     def layer_of(self, parameter: str) -> str:
         """The name of the module that a parameter belongs to."""
         layer = parameter.rpartition(".")[0]
-        if (
-            not layer and "/" in parameter
-        ):  # `dense/weights/dense/kernel:0` of Keras, `dense/kernel`
+        if not layer and "/" in parameter:  # `dense/weights/dense/kernel:0` of Keras, `dense/kernel`
             outer, _, path = parameter.rpartition("/weights/")
             layer = path.rpartition("/")[0]
             return outer if outer and layer not in self.classes else layer
@@ -154,7 +164,7 @@ class Parameters:
     @cached_property
     def has_gradient(self) -> Mask:
         """Which have a gradient that is not all zero."""
-        gradient = self.gradient("mean_abs")
+        gradient = self.gradient("abs_mean")
         found: Mask = (gradient > 0) | (self.gradient("non_finite") > 0)
         return found
 
@@ -205,9 +215,7 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         is_frozen=frozen,
         owners=owned,
         values=matrix.values,
-        gradients=_placed(
-            seen.statistics("gradients"), aligned.gradient_places, len(aligned.names)
-        ),
+        gradients=_placed(seen.statistics("gradients"), aligned.gradient_places, len(aligned.names)),
         updates=_placed(seen.statistics("updates"), aligned.update_places, len(aligned.names)),
         present=matrix.values[:, 0] > 0,
     )
@@ -226,9 +234,7 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         np.array([_units(tensor.name, tensor.shape) for tensor in matrix.tensors]),
         np.array([len(tensor.shape) for tensor in matrix.tensors]),
         np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
-        np.array(
-            [RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in matrix.tensors], np.float32
-        ),
+        np.array([RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in matrix.tensors], np.float32),
         _places(_gradient_names(seen, names), [] if layout is None else layout.names("gradients")),
         _places(
             [f"update/{name}" for name in names],
@@ -256,9 +262,7 @@ def _places(names: Sequence[str], rows: Sequence[str]) -> NDArray[np.int64] | No
     return np.array([places.get(name, -1) for name in names], np.int64)
 
 
-def _placed(
-    matrix: StatisticsMatrix | None, places: NDArray[np.int64] | None, parameters: int
-) -> Floats:
+def _placed(matrix: StatisticsMatrix | None, places: NDArray[np.int64] | None, parameters: int) -> Floats:
     if matrix is None or not len(matrix):
         return np.full((parameters, len(COLUMNS)), np.nan, np.float32)
     if places is None:

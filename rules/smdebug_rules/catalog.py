@@ -41,9 +41,7 @@ class RuleEntry:
 
 
 _COLLECTION_NAMES = Parameter("collection_names", "list", None, "collections of tensors to check")
-_TENSOR_REGEX = Parameter(
-    "tensor_regex", "list", None, "patterns: also check tensors whose names match one"
-)
+_TENSOR_REGEX = Parameter("tensor_regex", "list", None, "patterns: also check tensors whose names match one")
 _RTOL = Parameter("rtol", "float", 1e-5, "relative tolerance of numpy.allclose")
 _ATOL = Parameter("atol", "float", 1e-8, "absolute tolerance of numpy.allclose")
 _INACTIVITY = Parameter("threshold_inactivity", "float", 1.0,
@@ -52,7 +50,7 @@ _INACTIVITY = Parameter("threshold_inactivity", "float", 1.0,
 _ENTRIES = (
     RuleEntry(
         "VanishingGradient",
-        "smdebug_rules.vanishing_gradient",
+        "smdebug_rules.gradients.vanishing_gradient",
         "Gradients so small that their layers have stopped learning.",
         (
             Parameter("threshold", "float", 1e-7, "limit: lowest mean of |gradient|"),
@@ -61,7 +59,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "ExplodingTensor",
-        "smdebug_rules.exploding_tensor",
+        "smdebug_rules.values.exploding_tensor",
         "Values that are not finite: NaN or infinity.",
         (
             _COLLECTION_NAMES,
@@ -71,7 +69,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "SimilarAcrossRuns",
-        "smdebug_rules.similar_across_runs",
+        "smdebug_rules.runs.similar_across_runs",
         "Tensors that differ between two runs at the same step.",
         (
             Parameter("other_trial", "trial", None, "the run to compare with", required=True,
@@ -87,7 +85,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "WeightUpdateRatio",
-        "smdebug_rules.weight_update_ratio",
+        "smdebug_rules.weights.weight_update_ratio",
         "Weights that change too much, or too little, from step to step.",
         (
             Parameter("large_threshold", "float", 10.0, "limit: highest update/weight ratio"),
@@ -100,7 +98,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "AllZero",
-        "smdebug_rules.all_zero",
+        "smdebug_rules.values.all_zero",
         "Tensors in which all values, or a given percentage, are zero.",
         (
             _COLLECTION_NAMES,
@@ -110,7 +108,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "UnchangedTensor",
-        "smdebug_rules.unchanged_tensor",
+        "smdebug_rules.weights.unchanged_tensor",
         "Tensors that do not change over several saved steps.",
         (
             _COLLECTION_NAMES,
@@ -123,7 +121,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "LossNotDecreasing",
-        "smdebug_rules.loss_not_decreasing",
+        "smdebug_rules.loss.loss_not_decreasing",
         "A loss that does not decrease, or not fast enough.",
         (
             _COLLECTION_NAMES,
@@ -134,14 +132,14 @@ _ENTRIES = (
                 aliases=("diff_percent",)),
             Parameter("increase_threshold_percent", "float", None,
                 "tolerated increase of the loss in percent"),
-            Parameter("mode", "mode", None, "TRAIN, EVAL or GLOBAL; default: each step in its "
-                "own mode"),
+            Parameter("mode", "mode", None,
+                "TRAIN, EVAL or GLOBAL; default: each step in its own mode"),
         ),
         collections=("losses",),
     ),
     RuleEntry(
         "PoorWeightInitialization",
-        "smdebug_rules.poor_weight_initialization",
+        "smdebug_rules.weights.poor_weight_initialization",
         "Poor first steps: uneven layer variances, flat gradients, or a loss that does not decrease.",
         (
             Parameter("activation_inputs_regex", "list", ".*relu_input",
@@ -156,7 +154,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "SaturatedActivation",
-        "smdebug_rules.saturated_activation",
+        "smdebug_rules.layers.saturated_activation",
         "Layers whose tanh or sigmoid inputs are so large that the gradient is close to zero.",
         (
             _COLLECTION_NAMES,
@@ -176,7 +174,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "DeadRelu",
-        "smdebug_rules.dead_relu",
+        "smdebug_rules.layers.dead_relu",
         "ReLU layers in which most units are dead.",
         (
             Parameter("tensor_regex", "list", ".*relu_output", "patterns: outputs of ReLU layers"),
@@ -190,7 +188,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "TensorVariance",
-        "smdebug_rules.tensor_variance",
+        "smdebug_rules.values.tensor_variance",
         "Tensors whose variance is too large or too small.",
         (
             _COLLECTION_NAMES,
@@ -201,7 +199,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "Overfit",
-        "smdebug_rules.overfit",
+        "smdebug_rules.loss.overfit",
         "A model that memorises its training data: the validation loss exceeds the training loss.",
         (
             Parameter("tensor_regex", "list", None, "patterns: losses; default: the collection losses"),
@@ -214,7 +212,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "Overtraining",
-        "smdebug_rules.overtraining",
+        "smdebug_rules.loss.overtraining",
         "A training that continues although neither loss improves.",
         (
             Parameter("patience_train", "int", 5, "limit: saved TRAIN steps since the best training loss"),
@@ -228,7 +226,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "StalledTrainingRule",
-        "smdebug_rules.stalled_training_rule",
+        "smdebug_rules.runs.stalled_training_rule",
         "A training that stopped saving, but has not ended.",
         (
             Parameter("threshold", "int", 1800, "limit: seconds without a step"),
@@ -242,7 +240,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "ClassImbalance",
-        "smdebug_rules.class_imbalance",
+        "smdebug_rules.labels.class_imbalance",
         "Classes that are far more frequent than others, or mostly mispredicted.",
         (
             Parameter("threshold_imbalance", "float", 10.0,
@@ -261,7 +259,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "Confusion",
-        "smdebug_rules.confusion",
+        "smdebug_rules.labels.confusion",
         "A classifier that confuses classes.",
         (
             Parameter("category_no", "int", None, "number of classes; default: those seen"),
@@ -279,7 +277,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "CheckInputImages",
-        "smdebug_rules.check_input_images",
+        "smdebug_rules.inputs.check_input_images",
         "Input images that were not normalised.",
         (
             Parameter("threshold_mean", "float", 0.2, "limit: highest distance of a channel's mean from 0"),
@@ -293,7 +291,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "NLPSequenceRatio",
-        "smdebug_rules.nlp_sequence_ratio",
+        "smdebug_rules.inputs.nlp_sequence_ratio",
         "Input sequences with too much padding, or too much of another token.",
         (
             Parameter("tensor_regex", "list", ".*embedding0_input_0", "patterns: input of the embedding"),
@@ -305,14 +303,14 @@ _ENTRIES = (
     ),
     RuleEntry(
         "TreeDepth",
-        "smdebug_rules.tree_depth",
+        "smdebug_rules.trees.tree_depth",
         "Trees so deep that they memorise the training data.",
         (Parameter("depth", "float", 4, "limit: highest depth of a tree"),),
         collections=("trees",),
     ),
     RuleEntry(
         "FeatureImportanceOverweight",
-        "smdebug_rules.feature_importance_overweight",
+        "smdebug_rules.trees.feature_importance_overweight",
         "A tree model that relies on only a few features.",
         (
             Parameter("threshold", "float", 0.8, "limit: highest share of all importance"),
@@ -323,7 +321,7 @@ _ENTRIES = (
     ),
     RuleEntry(
         "CreateXgboostReport",
-        "smdebug_rules.create_xgboost_report",
+        "smdebug_rules.trees.create_xgboost_report",
         "Write a report page on an XGBoost training; this rule never fires.",
         collections=("metrics", "feature_importance", "hyperparameters", "labels", "predictions"),
     ),

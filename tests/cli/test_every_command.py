@@ -10,7 +10,7 @@ import pytest
 
 from smdebug.cli.commands import COMMANDS
 from tests.cli.conftest import failing_run
-from tests.cli.test_deployed import JOB, stock
+from tests.cli.deployed.test_deployed import JOB, stock
 from tests.service.stocked import RUN
 
 __all__ = ["stock"]  # a fixture of both files

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from smdebug.cli.commands import COMMANDS
-from smdebug.run import parser
+from smdebug.launching.scripts import parser
 
 
 def help_of(name, ask, monkeypatch, capsys, columns):

@@ -16,9 +16,7 @@ def test_without_arguments_it_prints_a_short_help():
     assert printed.startswith("Usage: smdebug RUN ")
     assert len(printed.splitlines()) < 16
     assert max(map(len, printed.splitlines())) <= 90
-    named = [
-        line.split()[0] for line in printed.splitlines() if line.startswith("  ") and line[2] != " "
-    ]
+    named = [line.split()[0] for line in printed.splitlines() if line.startswith("  ") and line[2] != " "]
     assert named
     assert set(named) <= set(COMMANDS)
 

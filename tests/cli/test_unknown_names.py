@@ -7,7 +7,7 @@ import json
 import pytest
 
 from smdebug.config.unknown_names import COLLECTIONS, unknown_names
-from smdebug.saving.places import unused
+from smdebug.saving.place.places import unused
 from tests.cli.processes import in_a_shell
 
 SCRIPT = "print('the script runs')\n"
@@ -53,9 +53,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", sorted(WRONG))
-def test_run_and_doctor_refuse_what_does_not_exist_and_suggest_what_was_meant(
-    what, script, tmp_path, ask
-):
+def test_run_and_doctor_refuse_what_does_not_exist_and_suggest_what_was_meant(what, script, tmp_path, ask):
     described, meant = WRONG[what]
     file = configured(tmp_path, **described)
     result = in_a_shell("run", "--config", file, "--out-dir", str(tmp_path / "run"), script)

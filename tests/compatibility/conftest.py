@@ -11,7 +11,7 @@ import pytest
 
 import smdebug
 from smdebug.rules import Rule
-from smdebug.saving import singleton
+from smdebug.saving.hooks import singleton
 from smdebug.trials import create_trial
 
 OLD_RUN = Path(__file__).parents[1] / "golden" / "runs" / "single_worker"

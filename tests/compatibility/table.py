@@ -126,9 +126,7 @@ def check_signature(found: Any, expected: str, names: dict[str, Any]) -> None:
         if declared.name is None or not declared.keyword_only:
             assert place < len(positional), f"place {place} is missing"
             parameter = positional[place]
-            assert declared.name in (None, parameter.name), (
-                f"{declared.name} is not at place {place}"
-            )
+            assert declared.name in (None, parameter.name), f"{declared.name} is not at place {place}"
         else:
             parameter = by_name[declared.name]
         matched.add(parameter.name)

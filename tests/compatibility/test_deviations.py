@@ -257,9 +257,10 @@ def test_legacy_keras_is_refused(tmp_path, monkeypatch):
 
 
 def test_actions_with_a_wrong_parameter_are_refused():
-    for wrong in ('[{"name": "email"}]', '{"name": "stoptraining", "training_job_prefix": "a_b"}'):
+    for wrong in ({"name": "email"}, {"name": "stoptraining", "training_job_prefix": "a_b"}):
         with pytest.raises(SMDebugValueError):
-            Actions(wrong, "MyRule")
+            Actions([wrong], "MyRule")
+        assert len(Actions(json.dumps([wrong]), "MyRule")) == 0
 
 
 def test_the_values_of_actions_keep_their_case():

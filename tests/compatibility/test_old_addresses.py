@@ -23,7 +23,7 @@ from smdebug.core.logger import DuplicateLogFilter, get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.core.state_store import StateStore
 from smdebug.core.writer import FileWriter
-from smdebug.saving import singleton
+from smdebug.saving.hooks import singleton
 from smdebug.trials import create_trial
 from tests.support.mocked_aws import mocked_aws
 
@@ -136,6 +136,17 @@ def test_an_empty_entry_of_the_metadata_means_nothing_yet(checkpoints):
     assert StateStore().get_last_saved_state() == reached
 
 
+@pytest.mark.parametrize("entry", [["epoch-3"], {"epoch": 3}, "e"])
+def test_the_metadata_may_hold_entries_of_one_element(checkpoints, entry):
+    store = StateStore()
+    store.update_state({"epoch": 2})
+    store.update_state(entry)
+    assert store.get_last_saved_state() == entry
+    assert json.loads((checkpoints / "metadata.json").read_text()) == [{"epoch": 2}, entry]
+    assert StateStore().get_last_saved_state() == entry
+    assert StateStore().last_state() is None
+
+
 def test_a_checkpoint_is_updated_when_a_file_of_it_changes(checkpoints):
     store = StateStore()
     assert not store.is_checkpoint_updated()
@@ -158,6 +169,17 @@ def test_the_helpers_are_imported_from_utils():
     assert utils.get_logger() is get_logger()
     arn = "arn:aws:sagemaker:eu-west-1:123456789012:processing-job/report"
     assert utils.get_aws_region_from_processing_job_arn(arn) == "eu-west-1"
+
+
+def test_private_names_of_the_telemetry_are_imported_and_do_nothing():
+    from smdebug.core import utils
+    from smdebug.core.utils import _prepare_telemetry_url, _send_telemetry
+
+    assert _prepare_telemetry_url("arn:aws:sagemaker:eu-west-1:1:processing-job/x") == ""
+    assert _send_telemetry(url="https://nowhere.invalid", timeout=3) == ""
+    with patch("smdebug.core.utils._prepare_telemetry_url", return_value="patched"):
+        assert utils._prepare_telemetry_url() == "patched"
+    assert not hasattr(utils, "_nothing_like_it")
 
 
 def test_the_constants_of_the_profiler_are_imported():
@@ -203,6 +225,4 @@ def test_the_logger_lets_a_message_through_three_times():
             get_logger().warning("step %d", step)
     finally:
         get_logger().removeHandler(handler)
-    assert logged == ["the same message"] * LOG_DUPLICATION_THRESHOLD + [
-        f"step {step}" for step in range(5)
-    ]
+    assert logged == ["the same message"] * LOG_DUPLICATION_THRESHOLD + [f"step {step}" for step in range(5)]

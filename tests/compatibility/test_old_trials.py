@@ -29,9 +29,7 @@ def write_index_file(path: Path, step: int, event_file_name: str, worker: str = 
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "meta": {"mode": "TRAIN", "mode_step": step, "event_file_name": event_file_name},
-        "tensor_payload": [
-            {"tensorname": name, "start_idx": 0, "length": 1} for name in ("foo_1", "boo_5")
-        ],
+        "tensor_payload": [{"tensorname": name, "start_idx": 0, "length": 1} for name in ("foo_1", "boo_5")],
     }
     (folder / f"{step:012}_{worker}.json").write_text(json.dumps(content))
 
@@ -71,6 +69,36 @@ def test_steps_are_known_without_event_files(tmp_path, monkeypatch, event_file):
     assert trial.tensor_names() == ["boo_5", "foo_1"]
     with pytest.raises(SMDebugError):
         trial.tensor("foo_1").value(1)
+
+
+def test_the_last_index_token_is_the_whole_path_of_an_index_file(run):
+    trial = create_trial(str(run))
+    assert trial.steps() == [0, 1, 2]
+    assert trial.last_index_token == f"{run}/index/000000000/000000000002_worker_0.json"
+    assert Path(trial.last_index_token).is_file()
+
+
+def test_the_last_complete_step_moves_by_half_a_window_at_each_query(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "10")
+    write_collections(tmp_path, 2)
+    for step in range(20):
+        write_index_file(tmp_path, step, "")
+        if step < 5:
+            write_index_file(tmp_path, step, "", worker="worker_1")
+    trial = create_trial(str(tmp_path))
+    assert trial.last_complete_step == -1
+    assert trial.last_index_token is None
+    assert trial.tensors() == ["boo_5", "foo_1"]
+    assert trial.last_complete_step == -1
+    trial.refresh_data()
+    assert trial.last_complete_step == 4
+    assert trial.last_index_token.endswith("/000000000004_worker_1.json")
+    assert trial.tensors() == ["boo_5", "foo_1"]
+    assert trial.last_complete_step == 4
+    assert trial.steps() == [*range(10)]
+    for _ in range(3):
+        assert trial.last_complete_step == 9
+        trial.tensor_names()
 
 
 def test_a_step_of_one_of_two_workers_is_incomplete(tmp_path):
@@ -124,9 +152,7 @@ def test_a_collection_and_a_regex_exclude_each_other(run):
         create_trial(str(run)).tensor_names(collection="default", regex="foo")
 
 
-@pytest.mark.parametrize(
-    ("manager", "expected"), [(no_refresh, [0, 1, 2]), (refresh, [0, 1, 2, 3])]
-)
+@pytest.mark.parametrize(("manager", "expected"), [(no_refresh, [0, 1, 2]), (refresh, [0, 1, 2, 3])])
 def test_refreshing_managers_give_back_what_they_take(run, manager, expected):
     first, second = create_trial(str(run)), create_trial(str(run))
     with manager([first, second]) as [one_trial, other_trial]:

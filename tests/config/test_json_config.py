@@ -86,12 +86,8 @@ def test_everything_may_be_a_string(hook_from):
         }
     ).arguments
     assert arguments["out_dir"] == "/tensors"
-    assert arguments["save_config"].get_save_config(ModeKeys.TRAIN) == SaveConfigMode(
-        2, 1, save_steps=[7, 9]
-    )
-    assert arguments["save_config"].get_save_config(ModeKeys.EVAL) == SaveConfigMode(
-        4, 1, save_steps=[7, 9]
-    )
+    assert arguments["save_config"].get_save_config(ModeKeys.TRAIN) == SaveConfigMode(2, 1, save_steps=[7, 9])
+    assert arguments["save_config"].get_save_config(ModeKeys.EVAL) == SaveConfigMode(4, 1, save_steps=[7, 9])
     assert arguments["reduction_config"] == ReductionConfig(
         ["min", "median"], norms=["l2"], abs_norms=["l1"], save_raw_tensor=True, save_shape=True
     )
@@ -175,10 +171,7 @@ levels = st.dictionaries(
 def test_precedence(of_hook, of_collection, mode):
     name = f"{mode.name.lower()}.save_interval"
     words = [
-        level[key]
-        for level in (of_collection, of_hook)
-        for key in (name, "save_interval")
-        if key in level
+        level[key] for level in (of_collection, of_hook) for key in (name, "save_interval") if key in level
     ]
     described = {
         "HookParameters": of_hook,

@@ -93,9 +93,7 @@ def test_patterns_that_could_take_forever_are_refused_before_they_are_used(patte
     assert pattern in str(error.value).replace("\\\\", "\\")
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(", "*a", "[", "(?P<1>x)", "a{99999999999999999999}", "(" * 2000]
-)
+@pytest.mark.parametrize("pattern", ["(", "*a", "[", "(?P<1>x)", "a{99999999999999999999}", "(" * 2000])
 def test_patterns_that_are_not_valid_are_refused_by_name(pattern):
     with pytest.raises(SMDebugValueError, match="not a valid regex"):
         compiled(pattern)
@@ -157,9 +155,7 @@ def test_ordinary_patterns_are_tried_on_names_of_every_likely_length(pattern):
     ],
 )
 def test_a_name_on_which_a_pattern_would_take_long_is_refused(pattern):
-    with pytest.raises(
-        SMDebugValueError, match=r"could take very long on names .* has 2000\. Write"
-    ):
+    with pytest.raises(SMDebugValueError, match=r"could take very long on names .* has 2000\. Write"):
         searcher(pattern)("a" * 2000)
 
 

@@ -19,14 +19,11 @@ def test_reductions_stand_in_the_order_in_which_they_are_saved():
     config = ReductionConfig(["min"], ["max"], ["l1"], ["l2"])
     assert [reduction.label for reduction in config] == ["min", "l1", "abs_max", "abs_l2"]
     assert json.dumps(config.to_json_dict()) == (
-        '{"save_raw_tensor": false, "reductions": "min,l1_norm,abs_max,abs_l2_norm", '
-        '"save_shape": false}'
+        '{"save_raw_tensor": false, "reductions": "min,l1_norm,abs_max,abs_l2_norm", "save_shape": false}'
     )
 
 
-@pytest.mark.parametrize(
-    "spelled", ["l1", "L1", "l1_norm", "abs_l1", "abs_l1_norm", " Abs_L1_Norm"]
-)
+@pytest.mark.parametrize("spelled", ["l1", "L1", "l1_norm", "abs_l1", "abs_l1_norm", " Abs_L1_Norm"])
 @pytest.mark.parametrize("argument", ["reductions", "norms", "abs_reductions", "abs_norms"])
 def test_a_norm_may_be_spelled_as_people_spell_it(spelled, argument):
     of_abs = "abs" in spelled.lower() or "abs" in argument
@@ -100,9 +97,7 @@ def test_two_wishes_together_are_their_union():
     config = ReductionConfig(["min"], save_shape=True)
     other = ReductionConfig(["min", "max"], norms=["l2"], save_raw_tensor=True)
     together = config.with_(other)
-    assert together == ReductionConfig(
-        ["min", "max"], norms=["l2"], save_raw_tensor=True, save_shape=True
-    )
+    assert together == ReductionConfig(["min", "max"], norms=["l2"], save_raw_tensor=True, save_shape=True)
     assert config == ReductionConfig(["min"], save_shape=True)
 
 

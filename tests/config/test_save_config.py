@@ -52,9 +52,7 @@ def test_numbers_may_be_strings(spelled):
     assert SaveConfigMode(save_interval=spelled).save_interval == 7
 
 
-@pytest.mark.parametrize(
-    "spelled", ["1, 2", "[1, 2]", [1, 2], (1, 2), ["1", "2"], np.array([1, 2])]
-)
+@pytest.mark.parametrize("spelled", ["1, 2", "[1, 2]", [1, 2], (1, 2), ["1", "2"], np.array([1, 2])])
 def test_save_steps_may_be_a_list_or_a_string(spelled):
     assert SaveConfigMode(save_steps=spelled).save_steps == [1, 2]
 
@@ -167,9 +165,7 @@ def test_json_keeps_the_order_of_modes_it_was_given():
     st.dictionaries(
         st.sampled_from(ModeKeys),
         st.none()
-        | st.builds(
-            SaveConfigMode, st.integers(1), st.integers(0), save_steps=st.lists(st.integers(0))
-        ),
+        | st.builds(SaveConfigMode, st.integers(1), st.integers(0), save_steps=st.lists(st.integers(0))),
     )
 )
 def test_a_save_config_comes_back_from_its_json(modes):

@@ -8,17 +8,23 @@ from smdebug.config.secrets import LEFT_OUT, redacted, redacted_command, without
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "hub_token",
-            "token",
-            "HF_TOKEN",
-            "push_to_hub_token",
-            "wandb_api_key",
-            "apiKey",
-            "APIKey",
-        ),
-        *("password", "db.password", "userPassword", "client_secret", "AWS_SECRET_ACCESS_KEY"),
-        *("aws_access_key_id", "private-key", "slack_webhook", "credentials", "session_token"),
+        "hub_token",
+        "token",
+        "HF_TOKEN",
+        "push_to_hub_token",
+        "wandb_api_key",
+        "apiKey",
+        "APIKey",
+        "password",
+        "db.password",
+        "userPassword",
+        "client_secret",
+        "AWS_SECRET_ACCESS_KEY",
+        "aws_access_key_id",
+        "private-key",
+        "slack_webhook",
+        "credentials",
+        "session_token",
     ],
 )
 def test_a_text_of_that_name_is_left_out(name):
@@ -28,16 +34,19 @@ def test_a_text_of_that_name_is_left_out(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "pad_token",
-            "eos_token",
-            "mask_token",
-            "tokenizer",
-            "max_tokens",
-            "token_type",
-            "monkey",
-        ),
-        *("key", "keyboard", "author", "num_attention_heads", "passes", "cookiecutter"),
+        "pad_token",
+        "eos_token",
+        "mask_token",
+        "tokenizer",
+        "max_tokens",
+        "token_type",
+        "monkey",
+        "key",
+        "keyboard",
+        "author",
+        "num_attention_heads",
+        "passes",
+        "cookiecutter",
     ],
 )
 def test_a_hyperparameter_of_that_name_is_kept(name):
@@ -62,8 +71,15 @@ def test_a_command_line_keeps_the_names_of_secrets_alone():
         "--secret",
     ]
     assert redacted_command(given) == [
-        *("python", "t.py", f"--token={LEFT_OUT}", "--api-key", LEFT_OUT, "--lr", "1"),
-        *(f"DB_PASSWORD={LEFT_OUT}", "--secret"),
+        "python",
+        "t.py",
+        f"--token={LEFT_OUT}",
+        "--api-key",
+        LEFT_OUT,
+        "--lr",
+        "1",
+        f"DB_PASSWORD={LEFT_OUT}",
+        "--secret",
     ]
     assert redacted_command(["--token", "--lr", "1"]) == ["--token", "--lr", "1"]
 
@@ -71,6 +87,4 @@ def test_a_command_line_keeps_the_names_of_secrets_alone():
 def test_passwords_in_addresses_and_tokens_of_known_forms_are_left_out():
     assert redacted("postgres://me:pw@host/db") == f"postgres://me:{LEFT_OUT}@host/db"
     assert redacted("use hf_" + "a" * 30) == f"use {LEFT_OUT}"
-    assert (
-        redacted("s3://bucket/run and https://host/a@b") == "s3://bucket/run and https://host/a@b"
-    )
+    assert redacted("s3://bucket/run and https://host/a@b") == "s3://bucket/run and https://host/a@b"

@@ -27,26 +27,24 @@ def test_a_cause_comes_first_and_its_symptoms_beneath_it():
         [
             *evidence("not learning", 730),
             *evidence("spike", 722, "loss"),
-            *evidence(
-                "learning rate", 720, message="learning rate of group 0 rose from 0.01 to 0.04"
-            ),
+            *evidence("learning rate", 720, message="learning rate of group 0 rose from 0.01 to 0.04"),
         ]
     )
     (issue,) = issues
-    assert headline(issue) == "Learning rate, since step 720"
+    assert headline(issue) == "The learning rate is wrong, since step 720"
     assert [(symptom.cause, symptom.since) for symptom in issue.symptoms] == [
         ("spike", 722),
         ("not learning", 730),
     ]
     assert issue.advice == ("Repair the learning rate.",)
     assert as_text(issue) == [
-        "Learning rate, since step 720",
+        "The learning rate is wrong, since step 720",
         "    Learning rate of group 0 rose from 0.01 to 0.04.",
         "    Why       Found at 2 steps, last at step 730.",
-        "    Symptoms  Spike, since step 722: spike found (updates that are too large throw the weights out "
-        "of their range)",
-        "              Not learning, since step 730: not learning found (with such steps the optimizer "
-        "cannot follow the gradient)",
+        "    Symptoms  A value spikes, since step 722: spike found (updates that are too large throw the "
+        "weights out of their range)",
+        "              The model does not learn, since step 730: not learning found (with such steps the "
+        "optimizer cannot follow the gradient)",
         "    Try       Repair the learning rate.",
         "    Rule      LearningRate",
         "    More      rules.md#rule",

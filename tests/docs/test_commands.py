@@ -21,9 +21,7 @@ TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 def code_of(page: Path) -> str:
     """Return the code of a page: command fences, and backquotes within sentences."""
     fences = [
-        block.text
-        for block in blocks_of(page)
-        if block.kind in {"console", "sh", "text"} or block.is_python
+        block.text for block in blocks_of(page) if block.kind in {"console", "sh", "text"} or block.is_python
     ]
     return "\n".join([*fences, *re.findall(r"`([^`\n]+)`", text_of(page))])
 
@@ -80,9 +78,7 @@ def test_every_extra_that_a_page_names_exists(page):
 
 
 def test_the_page_on_installing_lists_every_extra_for_users():
-    listed = set(
-        re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "docs" / "install.md"), re.MULTILINE)
-    )
+    listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "docs" / "install.md"), re.MULTILINE))
     assert listed == set(PROJECT["optional-dependencies"]) - {"dev", "infra"}
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT, text_of
-from tests.docs.test_commands import MAKEFILE, PROJECT
+from tests.docs.test_commands import MAKEFILE, PROJECT, TARGETS
 
 CI = ROOT / ".ci" / "run"
 VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
@@ -86,6 +86,20 @@ def test_the_workflow_runs_each_supported_version():
     assert ".ci/run ${{ matrix.python }}" in [step.get("run") for step in job["steps"]]
 
 
+def test_a_short_help_and_a_long_one_list_every_target_between_them():
+    listed = [
+        subprocess.run(["make", "-C", str(ROOT), target], capture_output=True, text=True, check=True)
+        for target in ("help", "help-all")
+    ]
+    usual, others = [
+        {line.split()[0] for line in done.stdout.splitlines() if not line.startswith("make")}
+        for done in listed
+    ]
+    assert len(usual) <= 12
+    assert usual & others == set()
+    assert usual | others == TARGETS - {"help"}
+
+
 def test_the_hooks_before_a_commit_are_the_checks_of_the_makefile():
     (repository,) = loaded(".pre-commit-config.yaml")["repos"]
     assert repository["repo"] == "local", "another repository has tools of other versions"
@@ -108,5 +122,9 @@ def test_a_form_has_what_github_asks_for(path):
     ids = [item["id"] for item in form["body"] if item["type"] != "markdown"]
     assert len(set(ids)) == len(ids)
     assert {item["type"] for item in form["body"]} <= {
-        *("markdown", "textarea", "input", "dropdown", "checkboxes"),
+        "markdown",
+        "textarea",
+        "input",
+        "dropdown",
+        "checkboxes",
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smdebug.saving.options import HookOptions
+from smdebug.saving.hooks.options import HookOptions
 from tests.docs.pages import ROOT, text_of
 
 LIBRARY = ROOT / "layers" / "smdebug_core" / "python" / "smdebug"

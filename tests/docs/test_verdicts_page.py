@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench.verdicts.publish import read, text
-from bench.verdicts.reasons import REASONS
-from bench.verdicts.scores import Scores
-from bench.verdicts.written import written
+from corpus.measuring.publish import read, text
+from corpus.measuring.reasons import REASONS
+from corpus.measuring.scores import Scores
+from corpus.measuring.written import written
 from tests.docs.pages import ROOT, text_of
 
 PAGE = ROOT / "docs" / "verdicts.md"
@@ -34,15 +34,11 @@ def test_the_benchmark_is_large_enough_to_mean_something():
     scores = Scores(read()["default"])
     assert scores.false_alarms.total >= 200
     assert len(scores.where(kind="faulty").tallies) >= 40
-    halves = [
-        len(scores.where(kind="healthy", half=half).tallies) for half in ("tuning", "held out")
-    ]
+    halves = [len(scores.where(kind="healthy", half=half).tallies) for half in ("tuning", "held out")]
     assert min(halves) >= 20
 
 
 def test_every_fault_that_is_never_named_right_has_its_reason():
-    never = {
-        tally.name for tally in read()["default"] if tally.kind == "faulty" and not tally.right
-    }
+    never = {tally.name for tally in read()["default"] if tally.kind == "faulty" and not tally.right}
     assert never <= set(REASONS)
     assert set(REASONS) <= {name for name, _ in written()}

@@ -175,9 +175,7 @@ def a_run_at_the_root_of_the_bucket(debugger) -> None:
     for step in range(4):
         saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
     run = debugger.wait("", through=3)
-    wait_until(
-        debugger.aws, lambda: has_taken(run, "stoptraining", "zoomin"), "the actions at the root"
-    )
+    wait_until(debugger.aws, lambda: has_taken(run, "stoptraining", "zoomin"), "the actions at the root")
     saver.end()
     debugger.finish("")
     wait_for_report(debugger, "")

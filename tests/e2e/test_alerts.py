@@ -25,9 +25,7 @@ def test_an_issue_sends_one_alert(local_debugger):
     def events():
         return local_debugger.events("burst", FOUND)
 
-    aws.wait_until(
-        lambda: len({event["detail"]["id"] for event in events()}) == STEPS, what="events"
-    )
+    aws.wait_until(lambda: len({event["detail"]["id"] for event in events()}) == STEPS, what="events")
     again = {event["detail"]["id"]: event for event in events()}.values()
     with ThreadPoolExecutor(4) as workers:
         for done in workers.map(lambda event: aws.invoke("notify", event), [*again, *again]):
@@ -40,9 +38,7 @@ def test_an_issue_sends_one_alert(local_debugger):
         for message in inbox.messages():
             if run in message["message"] and " detected an issue " in message["subject"]:
                 sent.update(
-                    event["detail"]["id"]
-                    for event in again
-                    if event["detail"]["id"] in message["message"]
+                    event["detail"]["id"] for event in again if event["detail"]["id"] in message["message"]
                 )
         return bool(sent)
 

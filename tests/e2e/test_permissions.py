@@ -40,14 +40,10 @@ def test_every_permission_is_needed_and_none_is_missing():
         for action in statement["actions"]
     }
     assert sorted((unused | needless) - set(NOT_SHOWN) - set(BY_CHANCE)) == []
-    assert sorted(set(NOT_SHOWN) - unused - needless) == [], (
-        "it is used, so remove it from NOT_SHOWN"
-    )
+    assert sorted(set(NOT_SHOWN) - unused - needless) == [], "it is used, so remove it from NOT_SHOWN"
 
 
 def test_the_docs_list_the_permissions_that_are_not_used_and_why():
     page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())
-    rows = re.findall(
-        r"\| (\w+) \| `(\w+:\w+)` \| ([^|]+) \|", page.split("never asked for there")[1]
-    )
+    rows = re.findall(r"\| (\w+) \| `(\w+:\w+)` \| ([^|]+) \|", page.split("never asked for there")[1])
     assert {f"{role} {action}": why for role, action, why in rows} == {**NOT_SHOWN, **BY_CHANCE}

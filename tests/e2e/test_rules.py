@@ -29,27 +29,12 @@ class Raising(Rule):
             raise ValueError("no idea what to do with step 1")
         return False
 """
-GREEDY = """
-from smdebug.rules import Rule
-
-
-class Greedy(Rule):
-    def invoke_at_step(self, step):
-        import os
-
-        import boto3
-
-        boto3.client("s3").get_object(Bucket=os.environ["OTHER_BUCKET"], Key="x")
-        return True
-"""
 
 
 def custom(local_debugger, name, source, **more):
     """A rule with its source below the bucket's prefix for sources."""
     key = f"rule-sources/{local_debugger.key(name)}.py"
-    local_debugger.aws.client("s3").put_object(
-        Bucket=local_debugger.bucket, Key=key, Body=source.encode()
-    )
+    local_debugger.aws.client("s3").put_object(Bucket=local_debugger.bucket, Key=key, Body=source.encode())
     return {"name": name, "rule": name, "source": f"s3://{local_debugger.bucket}/{key}", **more}
 
 
@@ -93,9 +78,7 @@ def test_the_log_of_a_rule_can_be_read(local_debugger):
     rule = custom(
         local_debugger,
         "Counting",
-        COUNTING.replace(
-            "self.seen.append", "print('I see', step, value)\n        self.seen.append"
-        ),
+        COUNTING.replace("self.seen.append", "print('I see', step, value)\n        self.seen.append"),
     )
     local_debugger.attach("chatty", [rule])
     saver = Saver(local_debugger.storage("chatty")).begin()
@@ -151,6 +134,4 @@ def test_the_sweeper_finds_a_file_whose_notification_was_lost(local_debugger):
     with aws.losing_notifications():
         saver.save(1, FAILING)
     aws.forward(361)
-    aws.wait_until(
-        lambda: [finding.step for finding in run.findings()] == [1], what="the lost step"
-    )
+    aws.wait_until(lambda: [finding.step for finding in run.findings()] == [1], what="the lost step")

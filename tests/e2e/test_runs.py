@@ -34,9 +34,7 @@ def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
 
     def alerts():
         messages = [
-            message
-            for message in inbox.messages()
-            if local_debugger.key("mnist") in message["message"]
+            message for message in inbox.messages() if local_debugger.key("mnist") in message["message"]
         ]
         return [message for message in messages if "gradient/fc" in message["message"]]
 
@@ -75,9 +73,7 @@ def test_order_and_repetition_of_notifications_do_not_matter(local_debugger, tmp
         saver.save(step, FAILING if step in (2, 5) else HEALTHY)
     files = [file for file in sorted(tmp_path.rglob("*")) if file.is_file()]
     place = local_debugger.storage("shuffled")
-    local_debugger.attach(
-        "shuffled", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}]
-    )
+    local_debugger.attach("shuffled", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}])
     for file in [*reversed(files), *files]:
         place.write(file.relative_to(tmp_path).as_posix(), file.read_bytes())
     local_debugger.wait("shuffled", through=5)
@@ -109,7 +105,8 @@ def test_every_rule_has_a_last_status_when_the_run_ends(local_debugger):
     saver.end()
     run = local_debugger.finish("ended")
     statuses = {status.rule: str(status.status) for status in run.statuses()}
-    assert statuses == {"ExplodingTensor": "IssuesFound", "VanishingGradient": "NoIssuesFound"}
+    assert (statuses["ExplodingTensor"], statuses["VanishingGradient"]) == ("IssuesFound", "NoIssuesFound")
+    assert statuses["DeadUnits"] == "NotChecked", "a default rule, of a run without observations"
     events = local_debugger.events("ended", "Run State Change")
     assert [event["detail"]["state"] for event in events][-1] == "Finished"
 
@@ -119,9 +116,9 @@ def test_waiting_for_rules_waits_for_their_events(local_debugger, monkeypatch):
     client = aws.client("stepfunctions")
     deployed = client.describe_state_machine(stateMachineArn=aws.outputs["Workflow"])
     slow = {"StartAt": "Put", "States": {"Put": {"Type": "Wait", "Seconds": 2, "End": True}}}
-    arn = client.create_state_machine(
-        name="slow", definition=json.dumps(slow), roleArn=deployed["roleArn"]
-    )["stateMachineArn"]
+    arn = client.create_state_machine(name="slow", definition=json.dumps(slow), roleArn=deployed["roleArn"])[
+        "stateMachineArn"
+    ]
     monkeypatch.setitem(aws.outputs, "Workflow", arn)
     saver = Saver(local_debugger.storage("told")).begin()
     local_debugger.attach("told", ["ExplodingTensor"])
@@ -168,9 +165,7 @@ def test_an_execution_that_has_no_time_left_is_continued_by_another_one(local_de
     aws.settle()
     history = client.get_execution_history(executionArn=late["executionArn"])["events"]
     entered = [
-        event["stateEnteredEventDetails"]["name"]
-        for event in history
-        if "stateEnteredEventDetails" in event
+        event["stateEnteredEventDetails"]["name"] for event in history if "stateEnteredEventDetails" in event
     ]
     assert "LeaveContinuation" in entered
     assert "Evaluate" not in entered
@@ -210,9 +205,7 @@ def test_rules_attached_to_an_ended_run_evaluate_all_of_it(local_debugger):
 
 
 def test_none_of_five_hundred_files_is_lost(local_debugger):
-    local_debugger.attach(
-        "many", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}]
-    )
+    local_debugger.attach("many", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}])
     place = local_debugger.storage("many")
     workers = [Saver(place, f"worker_{rank}", num_workers=5).begin() for rank in range(5)]
     failing = {7: 0, 30: 4, 49: 2}
@@ -249,9 +242,7 @@ def test_a_malformed_message_becomes_a_dead_letter(local_debugger):
     aws = local_debugger.aws
     sqs = aws.client("sqs")
     (queue,) = [
-        url
-        for url in sqs.list_queues()["QueueUrls"]
-        if "ArrivalsQueue" in url and "DeadLetters" not in url
+        url for url in sqs.list_queues()["QueueUrls"] if "ArrivalsQueue" in url and "DeadLetters" not in url
     ]
     poison = json.dumps({"poison": local_debugger.key("x")})
     sqs.send_message(QueueUrl=queue, MessageBody=poison)
@@ -277,8 +268,7 @@ def test_a_handler_that_is_killed_during_an_evaluation_is_retried(local_debugger
     saver.save(1, FAILING)
     aws.wait_until(
         lambda: (
-            "Runtime.ExitError"
-            in [invocation.error for invocation in aws.invocations("evaluate", before)]
+            "Runtime.ExitError" in [invocation.error for invocation in aws.invocations("evaluate", before)]
         ),
         what="the death of the handler",
     )

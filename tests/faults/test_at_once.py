@@ -154,7 +154,7 @@ def test_the_second_of_two_machines_at_one_prefix_is_warned(run_id, warning, cap
     first = hook_at(bucket)
     save(first, range(2))
     first.recorder.run.writer.background.drain()
-    monkeypatch.setattr("smdebug.saving.write_access._savers", {})  # it is another process
+    monkeypatch.setattr("smdebug.saving.place.write_access._savers", {})  # it is another process
     second = hook_at(bucket, run_id=run_id)
     save(second, range(1))
     second.close()

@@ -17,8 +17,8 @@ from smdebug.exceptions import ObjectMissing
 from smdebug.files import names
 from smdebug.files.event_reading import read_value
 from smdebug.files.index import parse_index
-from smdebug.saving import deadline
-from smdebug.saving import hook as hook_module
+from smdebug.saving.hooks import hook as hook_module
+from smdebug.saving.place import deadline
 from smdebug.storage.base import ByteSpan
 from smdebug.storage.folder import FolderStorage
 from tests.faults import places
@@ -48,9 +48,7 @@ def log_records() -> Iterator[list[logging.LogRecord]]:
     logger.removeHandler(handler)
 
 
-def train(
-    hook: smdebug.Hook | None = None, saved: dict[int, dict[str, Any]] | None = None
-) -> bytes:
+def train(hook: smdebug.Hook | None = None, saved: dict[int, dict[str, Any]] | None = None) -> bytes:
     """Train a small network with noise from numpy's global generator; return the bits of its final state."""
     np.random.seed(7)
     weights = np.random.normal(size=(12, 3))
@@ -134,9 +132,7 @@ def values_of(folder: FolderStorage, key: str, step: int) -> dict[str, Any]:
     }
 
 
-def train_at(
-    place: TroubledFolder, log_records: list[logging.LogRecord]
-) -> dict[int, dict[str, Any]]:
+def train_at(place: TroubledFolder, log_records: list[logging.LogRecord]) -> dict[int, dict[str, Any]]:
     """Train, and check what is promised; return the steps that were saved."""
     log_records.clear()
     try:
@@ -166,9 +162,7 @@ ONCE = [places.fails, places.is_full, places.tears, places.dies]
 
 
 @pytest.mark.parametrize("trouble", ONCE, ids=lambda trouble: trouble.__name__)
-def test_a_failure_of_one_call_costs_at_most_one_step_and_is_reported(
-    trouble, calls, tmp_path, log_records
-):
+def test_a_failure_of_one_call_costs_at_most_one_step_and_is_reported(trouble, calls, tmp_path, log_records):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
         there = train_at(place, log_records)
@@ -235,6 +229,4 @@ def test_repeated_failures_change_nothing_in_the_training(seed, tmp_path, log_re
     def any_of_them(place: TroubledFolder) -> None:
         chance.choice(kinds)(place)
 
-    train_at(
-        TroubledFolder(tmp_path, any_of_them, lambda number: chance.random() < often), log_records
-    )
+    train_at(TroubledFolder(tmp_path, any_of_them, lambda number: chance.random() < often), log_records)

@@ -15,12 +15,9 @@ from smdebug.mode_keys import ModeKeys
 TRICKY = ["loss", 'a", "crc32c": 7', ', "tensor_payload": [', "ü", "crc32c"]
 
 
-def index_file(
-    step: int, crcs: list[int | None], names: list[str], shape: int | None = None
-) -> bytes:
+def index_file(step: int, crcs: list[int | None], names: list[str], shape: int | None = None) -> bytes:
     entries = [
-        TensorEntry(name, 100 * at, 100, crc)
-        for at, (name, crc) in enumerate(zip(names, crcs, strict=True))
+        TensorEntry(name, 100 * at, 100, crc) for at, (name, crc) in enumerate(zip(names, crcs, strict=True))
     ]
     shapes = [] if shape is None else [ShapeRecord("s", "s", (shape,))]
     return encode_index(IndexMeta(ModeKeys.TRAIN, step, f"events/{step}"), entries, shapes)
@@ -60,9 +57,7 @@ def test_nor_what_is_wrong_with_it(data, draw):
     parse(data, file="index/000000000/000000000007_worker_0.json")
     at = draw.draw(st.integers(0, len(data) - 1))
     put = draw.draw(
-        st.sampled_from(
-            [b"", b"0", b"9", b"-", b".5", b"e9", b"}", b'"', b"]", b',"meta":{}', b"\xff"]
-        )
+        st.sampled_from([b"", b"0", b"9", b"-", b".5", b"e9", b"}", b'"', b"]", b',"meta":{}', b"\xff"])
     )
     upto = at + draw.draw(st.integers(0, 3))
     changed = data[:at] + put + data[upto:]
@@ -119,9 +114,7 @@ def test_the_same_tail_is_parsed_once(monkeypatch):
     for step in range(5):
         data = index_file(step, [step] * 40, names)
         assert parse(data, file="x").crcs == (step,) * 40
-    assert (
-        sum(length > 1000 for length in parsed) == 2
-    )  # the first, and to see that its tail stands alone
+    assert sum(length > 1000 for length in parsed) == 2  # the first, and to see that its tail stands alone
 
 
 def test_a_run_whose_files_are_never_alike_is_not_compared_forever():

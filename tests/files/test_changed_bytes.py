@@ -94,8 +94,7 @@ dtype shape originalname collections _meta num_workers name include_regex"""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
     ),
     max_leaves=20,
 )

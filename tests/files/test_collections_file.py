@@ -45,9 +45,7 @@ def test_a_regex_is_not_judged_here():
 
 
 def test_the_error_names_the_file_and_the_place():
-    with pytest.raises(
-        DamagedFile, match=r"collections/w\.json.*collections\['x'\]\.tensor_names\[1\]"
-    ):
+    with pytest.raises(DamagedFile, match=r"collections/w\.json.*collections\['x'\]\.tensor_names\[1\]"):
         parse({"collections": {"x": {"tensor_names": ["a", 5]}}})
 
 

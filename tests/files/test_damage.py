@@ -42,9 +42,7 @@ def event_of(tensor, *, name=b"gradient/dense", metadata=b""):
 
 
 def shape_of(*sizes):
-    return delimited(
-        b"\x12", b"".join(delimited(b"\x12", b"\x08" + varint(size)) for size in sizes)
-    )
+    return delimited(b"\x12", b"".join(delimited(b"\x12", b"\x08" + varint(size)) for size in sizes))
 
 
 def assert_refused(record, crc=None):

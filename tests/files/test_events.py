@@ -254,9 +254,7 @@ def test_a_file_can_have_both_footers():
     data = b"".join(
         piece
         for number, checksum in enumerate(["constant", "tfrecord", "constant"])
-        for piece in encode_event(
-            f"t{number}", np.full(3, number), **MOMENT, checksum=checksum
-        ).pieces
+        for piece in encode_event(f"t{number}", np.full(3, number), **MOMENT, checksum=checksum).pieces
     )
     assert [event.name for event in iterate_records(data, file="f")] == ["t0", "t1", "t2"]
     assert data.endswith(CONSTANT_FOOTER)

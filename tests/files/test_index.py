@@ -66,9 +66,7 @@ def test_index_files_of_the_old_library_are_written_again_to_the_byte():
     st.integers(-1, 2**63 - 1),
     st.lists(ENTRIES, max_size=5),
     st.lists(st.builds(ShapeRecord, NAMES, NAMES, SIZES), max_size=3),
-    st.dictionaries(
-        st.sampled_from(["run_id", "previous_step", "saved_at"]), st.none() | st.text()
-    ),
+    st.dictionaries(st.sampled_from(["run_id", "previous_step", "saved_at"]), st.none() | st.text()),
 )
 def test_what_is_written_is_read_back(mode, mode_step, tensors, shapes, extras):
     meta = IndexMeta(mode, mode_step, "events/x" if tensors else None, extras)
@@ -122,9 +120,7 @@ def test_a_file_with_shapes_only_needs_no_event_file():
 
 def test_a_shape_without_an_original_name_has_its_own():
     for original in ({}, {"originalname": None}):
-        index = parse(
-            {"meta": PLAIN, "shape_payload": [{"tensorname": "x", "shape": [], **original}]}
-        )
+        index = parse({"meta": PLAIN, "shape_payload": [{"tensorname": "x", "shape": [], **original}]})
         assert index.shape_records == (ShapeRecord("x", "x", ()),)
 
 
@@ -143,9 +139,7 @@ def test_lists_may_be_empty_and_unknown_keys_stand_anywhere():
     assert parse({"meta": PLAIN, "tensor_payload": [{**TENSOR, "more": None}]}).crcs is None
 
 
-@pytest.mark.parametrize(
-    "name", ["x", "events/a b/x", "events/..a/b..", "events/0/1__job-ps_gpu-0.tfevents"]
-)
+@pytest.mark.parametrize("name", ["x", "events/a b/x", "events/..a/b..", "events/0/1__job-ps_gpu-0.tfevents"])
 def test_plain_paths_inside_the_run_are_accepted(name):
     assert parse({"meta": {**PLAIN, "event_file_name": name}, "tensor_payload": [TENSOR]})
 

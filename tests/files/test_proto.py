@@ -19,10 +19,7 @@ MODULES = [
 ]
 
 
-OURS = {
-    module: importlib.import_module(f"smdebug.files.proto.{module}_pb2").DESCRIPTOR
-    for module in MODULES
-}
+OURS = {module: importlib.import_module(f"smdebug.files.proto.{module}_pb2").DESCRIPTOR for module in MODULES}
 THEIR_MODULE = {"HistogramProto": "histogram"}
 """The modules of TensorFlow's messages that are not in the module of the same name."""
 
@@ -62,9 +59,7 @@ def test_ours_and_tensorboards_live_in_one_process_in_either_order():
         ("smdebug.files.proto", "tensorboard.compat.proto"),
         ("tensorboard.compat.proto", "smdebug.files.proto"),
     ):
-        code = (
-            f"import {first}.event_pb2, {second}.event_pb2, {first}.graph_pb2, {second}.graph_pb2"
-        )
+        code = f"import {first}.event_pb2, {second}.event_pb2, {first}.graph_pb2, {second}.graph_pb2"
         subprocess.run(
             [
                 sys.executable,

@@ -32,9 +32,7 @@ def test_strings_of_every_shape_and_bytes_are_saved_as_text(array, comes_back_as
 
 
 def test_strings_of_very_different_lengths_do_not_blow_up_the_memory():
-    strings = np.array(
-        ["x" * 1_000_000, *[""] * 5000], object
-    )  # 20 GB if each took the longest's room
+    strings = np.array(["x" * 1_000_000, *[""] * 5000], object)  # 20 GB if each took the longest's room
     value = read_value(written("t", strings), file="f", name="t", step=3)
     assert value.dtype == object
     assert value.tolist() == strings.tolist()

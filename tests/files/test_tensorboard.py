@@ -158,9 +158,7 @@ def test_values_beside_an_edge_are_counted_as_numpy_counts_them(dtype):
         ]
     )
     with np.errstate(all="ignore"):
-        values = (
-            values[np.abs(values) < 100].astype(kind) if kind.kind == "i" else values.astype(kind)
-        )
+        values = values[np.abs(values) < 100].astype(kind) if kind.kind == "i" else values.astype(kind)
     wide = values.astype(np.float64)
     expected, _ = np.histogram(wide[np.isfinite(wide)], edges)
     found = histogram_of(values)
@@ -169,9 +167,7 @@ def test_values_beside_an_edge_are_counted_as_numpy_counts_them(dtype):
 
 
 def test_values_that_are_not_finite_are_left_out():
-    event = event_in(
-        encode_histogram("x", np.array([np.nan, 1, np.inf, -np.inf, 2]), step=1, wall_time=2.0)
-    )
+    event = event_in(encode_histogram("x", np.array([np.nan, 1, np.inf, -np.inf, 2]), step=1, wall_time=2.0))
     histogram = event.summary.value[0].histo
     assert (histogram.num, histogram.min, histogram.max, histogram.sum) == (2, 1, 2, 3)
 

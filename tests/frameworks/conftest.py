@@ -85,6 +85,6 @@ def version_of(package: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_hook_of_before(monkeypatch):
-    from smdebug.saving import singleton
+    from smdebug.saving.hooks import singleton
 
     monkeypatch.setattr(singleton, "_hook", None)

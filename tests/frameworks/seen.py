@@ -46,9 +46,7 @@ def _series(pattern: str) -> Seen:
 def _is_of_every_step(trial: Any) -> bool:
     losses = [name for name in trial.observations.series_names() if name.endswith("loss")]
     kept = [trial.series(name) for name in losses]
-    return any(
-        len(series.of(mode)) >= 12 for series in kept for mode in (modes.TRAIN, modes.GLOBAL)
-    )
+    return any(len(series.of(mode)) >= 12 for series in kept for mode in (modes.TRAIN, modes.GLOBAL))
 
 
 def _has_balance(trial: Any) -> bool:
@@ -210,14 +208,8 @@ def columns_of_the_page() -> dict[str, dict[str, str]]:
     """Return the columns of the table as the page has them."""
     found = _TABLE.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None, f"{PAGE} has no table that begins with | seen |"
-    head, _, *rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in found[0].splitlines()
-    ]
-    return {
-        framework: {row[0]: row[place] for row in rows}
-        for place, framework in enumerate(head)
-        if place
-    }
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in found[0].splitlines()]
+    return {framework: {row[0]: row[place] for row in rows} for place, framework in enumerate(head) if place}
 
 
 def table(columns: dict[str, dict[str, str]]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from smdebug.exceptions import FrameworkMissing, SMDebugNotImplementedError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving import framework, singleton
+from smdebug.saving.hooks import framework, singleton
 from smdebug.trials import create_trial
 
 HOOKS = [
@@ -23,8 +23,16 @@ HOOKS = [
     ("jax", "jax", "Hook"),
 ]
 SHARED = [
-    *("Collection", "CollectionKeys", "SaveConfig", "SaveConfigMode", "ReductionConfig", "modes"),
-    *("create_trial", "get_hook", "set_hook", "del_hook"),
+    "Collection",
+    "CollectionKeys",
+    "SaveConfig",
+    "SaveConfigMode",
+    "ReductionConfig",
+    "modes",
+    "create_trial",
+    "get_hook",
+    "set_hook",
+    "del_hook",
 ]
 
 
@@ -35,6 +43,8 @@ def _fresh(monkeypatch):
     for package in dict.fromkeys(package for package, _, _ in HOOKS):
         for name in ("hook", "keras", "session", "base_hook", "callback"):
             monkeypatch.delitem(sys.modules, f"smdebug.{package}.{name}", raising=False)
+            home = f"smdebug.compatibility.{package}.{name}"  # of the hook that only old code uses
+            monkeypatch.delitem(sys.modules, home, raising=False)
         found = importlib.import_module(f"smdebug.{package}")
         for name in ("Hook", "KerasHook", "SessionHook", "EstimatorHook", "Callback"):
             monkeypatch.delitem(vars(found), name, raising=False)
@@ -61,9 +71,7 @@ def test_what_needs_no_framework_is_there_without_it(package, missing):
 @pytest.mark.parametrize(("package", "extra", "name"), HOOKS)
 def test_without_the_framework_a_hook_says_what_to_install(package, extra, name, missing):
     smd = importlib.import_module(f"smdebug.{package}")
-    with pytest.raises(
-        ImportError, match=rf"pip install \"smdebug-serverless\[{extra}\]\""
-    ) as caught:
+    with pytest.raises(ImportError, match=rf"pip install \"smdebug-serverless\[{extra}\]\"") as caught:
         getattr(smd, name)
     assert isinstance(caught.value, FrameworkMissing)
     assert caught.value.extra == extra

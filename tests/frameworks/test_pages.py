@@ -10,16 +10,13 @@ import pytest
 
 from tests.docs.pages import FRAMEWORK_PAGES, ROOT, blocks_of
 
-PAGES_HERE = [
-    name for name, needed in FRAMEWORK_PAGES.items() if all(map(find_spec, needed.split()))
-]
+PAGES_HERE = [name for name, needed in FRAMEWORK_PAGES.items() if all(map(find_spec, needed.split()))]
 
 
 def test_the_page_has_a_block_for_each_framework():
     blocks = [block for block in blocks_of(ROOT / "docs" / "frameworks.md") if block.is_python]
     shown = [
-        re.search(r"^import (torch|keras|xgboost|jax)$", block.text, re.MULTILINE)[1]
-        for block in blocks
+        re.search(r"^import (torch|keras|xgboost|jax)$", block.text, re.MULTILINE)[1] for block in blocks
     ]
     assert shown == ["torch", "torch", "keras", "xgboost", "jax", "jax"]
     assert all(block.is_run for block in blocks)

@@ -20,9 +20,7 @@ def test_the_table_says_what_a_training_shows(framework, tmp_path):
 
         keras.backend.clear_session()
     found = seen.column(framework, tmp_path)
-    assert found == seen.columns_of_the_page()[framework], (
-        "python -m tests.frameworks.seen writes it"
-    )
+    assert found == seen.columns_of_the_page()[framework], "python -m tests.frameworks.seen writes it"
 
 
 def test_the_table_has_all_frameworks_and_rows():

@@ -83,7 +83,10 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
         this = [sys.executable, "-m", "tests.fuzz.run", "--inside", name, "--"]
         done = subprocess.run(
             [
-                *(*this, *flags, f"-max_total_time={seconds}", "-print_final_stats=1"),
+                *this,
+                *flags,
+                f"-max_total_time={seconds}",
+                "-print_final_stats=1",
                 *map(str, (places["new"], places["known"])),
             ],
             check=False,

@@ -59,9 +59,7 @@ class Target(NamedTuple):
 
     def keep(self, inputs: set[bytes]) -> None:
         CORPUS.mkdir(exist_ok=True)
-        lines = (
-            base64.b64encode(data).decode() for data in sorted(inputs, key=lambda o: (len(o), o))
-        )
+        lines = (base64.b64encode(data).decode() for data in sorted(inputs, key=lambda o: (len(o), o)))
         (CORPUS / f"{self.name}.txt").write_text("".join(f"{line}\n" for line in lines))
 
 

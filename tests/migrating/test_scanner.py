@@ -214,8 +214,11 @@ def test_a_script_that_does_not_parse_is_reported_and_the_rest_is_scanned(tmp_pa
         "from smdebug.trials import create_trial\ntrial = create_trial(\n    path='x',\n)\n",
     )
     assert verdicts(result) == [
-        *((1, "works"), (2, "unreadable"), (3, "unreadable")),
-        *((5, "works"), (6, "works")),
+        (1, "works"),
+        (2, "unreadable"),
+        (3, "unreadable"),
+        (5, "works"),
+        (6, "works"),
     ]
 
 
@@ -284,9 +287,7 @@ def converted(result: Scan, file: str) -> list[str]:
 def test_code_of_the_documents_that_has_to_change_is_named(scans):
     assert changing_code(scans["000"]) == set()
     assert {"pip install smdebug", "rule = Rule.sagemaker("} <= changing_code(scans["004"])
-    assert any(
-        code.startswith("path = estimator.latest_job") for code in changing_code(scans["002"])
-    )
+    assert any(code.startswith("path = estimator.latest_job") for code in changing_code(scans["002"]))
 
 
 def test_most_code_of_the_documents_works(scans):

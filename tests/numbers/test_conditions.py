@@ -49,12 +49,8 @@ def test_closeness_is_numpys(pair, equal_nan):
 
 
 @given(
-    arrays.arrays(
-        np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])
-    ),
-    arrays.arrays(
-        np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])
-    ),
+    arrays.arrays(np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])),
+    arrays.arrays(np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])),
     st.sampled_from([0.0, 1e-5, 1.0, 2.0]),
 )
 def test_what_is_finite_is_not_close_to_infinity_however_much_is_tolerated(value, other, rtol):

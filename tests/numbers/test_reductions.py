@@ -37,8 +37,18 @@ BY_NUMPY = {
 }
 
 ALL_KINDS = [
-    *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "bool"),
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
 ]
 
 
@@ -101,9 +111,7 @@ def test_the_mean_magnitude_of_bfloat16_is_right():
     assert compute_reduction("mean", value, abs=True).dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "foreign", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
-)
+@pytest.mark.parametrize("foreign", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 @pytest.mark.parametrize("reduction", REDUCTION_NAMES)
 def test_every_reduction_works_on_types_that_numpy_does_not_know(reduction, foreign):
     value = np.array([[1, -2, 0.5], [3, 0, -1]]).astype(foreign)
@@ -166,9 +174,7 @@ def test_a_reduction_agrees_with_numpy_in_float64(value, reduction, abs_):
         exact = BY_NUMPY[reduction](np.abs(wide) if abs_ else wide)
         ours = compute_reduction(reduction, value, abs_)
         tolerance = 2e-3 if value.dtype == np.float16 else 1e-6
-        spread = (
-            1e-5 * float(np.nanmax(np.abs(wide), initial=0.0)) if np.isfinite(wide).all() else 0
-        )
+        spread = 1e-5 * float(np.nanmax(np.abs(wide), initial=0.0)) if np.isfinite(wide).all() else 0
         if reduction in ("std", "variance"):  # of huge values: 1e-6 of those
             spread = np.square(np.longdouble(spread)) if reduction == "variance" else spread
         smallest = np.finfo(ours.dtype).smallest_subnormal if ours.dtype.kind == "f" else 0

@@ -29,7 +29,7 @@ def test_a_row_holds_what_numpy_says_of_the_values():
     assert row["min"] == values.min()
     assert row["max"] == values.max()
     assert row["mean"] == pytest.approx(values.mean(), rel=1e-6)
-    assert row["mean_abs"] == pytest.approx(np.abs(values).mean(), rel=1e-6)
+    assert row["abs_mean"] == pytest.approx(np.abs(values).mean(), rel=1e-6)
     assert row["rms"] == pytest.approx(np.sqrt((values.astype(float) ** 2).mean()), rel=1e-6)
     assert row["std"] == pytest.approx(values.std(dtype=float), rel=1e-5)
     assert row["p50"] == pytest.approx(np.median(values), abs=1)

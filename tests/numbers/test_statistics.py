@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.numbers.statistics import mean_abs, statistics
+from smdebug.numbers.statistics import abs_mean, statistics
 
 REAL = [
     np.float64,
@@ -36,7 +36,7 @@ def expected(array):
         "min": wide.min(),
         "max": wide.max(),
         "mean": wide.mean(),
-        "mean_abs": np.abs(wide).mean(),
+        "abs_mean": np.abs(wide).mean(),
         "variance": wide.var(),
         "l1": np.abs(wide).sum(),
         "l2": np.sqrt(np.square(wide).sum()),
@@ -48,7 +48,7 @@ def check(array):
         wanted = expected(array)
     found = statistics(array)._asdict()
     scale = {
-        "mean": 1e-9 * wanted["mean_abs"],
+        "mean": 1e-9 * wanted["abs_mean"],
         "variance": 1e-12 * wanted["l2"] ** 2 / wanted["size"],
     }
     for name, value in wanted.items():
@@ -130,7 +130,7 @@ def test_what_is_not_finite_is_counted_wherever_it_is(dtype, where):
 )
 def test_any_values_are_told_as_float64_tells_them(array):
     check(array)
-    assert mean_abs(array) == pytest.approx(np.abs(array.astype(np.float64)).mean(), rel=1e-6)
+    assert abs_mean(array) == pytest.approx(np.abs(array.astype(np.float64)).mean(), rel=1e-6)
 
 
 def test_arrays_in_any_order_of_memory_are_told_alike():
@@ -144,7 +144,7 @@ def test_complex_numbers_have_magnitudes():
     found = statistics(np.array([3 + 4j, 0, complex(0, np.inf)]))
     assert (found.zeros, found.infinite) == (1, 1)
     found = statistics(np.array([3 + 4j, 0], np.complex64))
-    assert (found.mean_abs, found.l2) == (2.5, 5.0)
+    assert (found.abs_mean, found.l2) == (2.5, 5.0)
     assert math.isnan(found.min)
 
 
@@ -152,7 +152,7 @@ def test_what_is_empty_has_counts_alone_and_text_has_nothing():
     found = statistics(np.zeros((0, 3), np.float32))
     assert (found.size, found.zeros, found.l1) == (0, 0, 0.0)
     assert math.isnan(found.mean)
-    assert math.isnan(mean_abs(np.zeros(0)))
+    assert math.isnan(abs_mean(np.zeros(0)))
     with pytest.raises(SMDebugTypeError, match="no statistics of <U1"):
         statistics(np.array(["a"]))
 

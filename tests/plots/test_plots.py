@@ -12,7 +12,7 @@ from PIL import Image
 
 import smdebug
 from smdebug import plots
-from smdebug.cli import progress
+from smdebug.cli.answers import progress
 from smdebug.cli.main import main
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.observations import FACTS, SERIES, json_array
@@ -63,9 +63,7 @@ def test_the_command_draws_curves_of_scalars_and_hills_of_tensors(tmp_path, caps
     picture = tmp_path / "loss.svg"
     for tensor, curves in (("^loss$", True), ("^gradient", False)):
         assert main(["plot", str(tmp_path / "run"), "--tensor", tensor, "-o", str(picture)]) == 0
-        assert (
-            "line2d" in picture.read_text() and "FillBetween" not in picture.read_text()
-        ) == curves
+        assert ("line2d" in picture.read_text() and "FillBetween" not in picture.read_text()) == curves
     capsys.readouterr()
 
 
@@ -145,9 +143,7 @@ def test_a_long_training_has_a_hundred_frames(tmp_path):
 def test_drawing_reports_progress(tmp_path):
     read, drawn = [], []
     tensors = plots.values_of(trial(), "fc", progress=read.append)
-    plots.create_interactive_matplotlib_histogram(
-        tensors, tmp_path / "a.gif", progress=drawn.append
-    )
+    plots.create_interactive_matplotlib_histogram(tensors, tmp_path / "a.gif", progress=drawn.append)
     assert read == [1] * 20  # two tensors at ten steps
     assert drawn == [1] * 10
 
@@ -181,9 +177,7 @@ def test_runs_that_are_far_apart_share_one_scale():
 def test_nothing_to_draw_is_an_error_and_leaves_no_file(tmp_path):
     for wrong in (
         lambda: plots.create_interactive_matplotlib_histogram({}, tmp_path / "a.gif"),
-        lambda: plots.create_interactive_matplotlib_histogram(
-            {"w": {0: [1.0]}}, tmp_path / "a.mp4"
-        ),
+        lambda: plots.create_interactive_matplotlib_histogram({"w": {0: [1.0]}}, tmp_path / "a.mp4"),
         lambda: plots.line(trial(), "nothing like that"),
         lambda: plots.line(trial(), "loss", statistic="mode"),
         lambda: plots.line(trial(), "loss").save(tmp_path / "a.bmp"),
@@ -201,9 +195,7 @@ def test_a_notebook_shows_a_picture_and_pyplot_is_not_touched():
     assert ("matplotlib.pyplot" in sys.modules) is before
 
 
-@pytest.mark.parametrize(
-    "kind", ["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]
-)
+@pytest.mark.parametrize("kind", ["histogram", "ridge", "line", "heatmap", "variance", "dead-units"])
 def test_the_command_draws_every_kind(kind, tmp_path, capsys):
     failing_run(tmp_path / "a")
     failing_run(tmp_path / "b")
@@ -247,9 +239,7 @@ def test_the_command_counts_saturated_units_beside_the_dead_ones(tmp_path, capsy
 def test_wrong_arguments_are_reported(tmp_path, capsys):
     failing_run(tmp_path / "a", steps=3)
     run = str(tmp_path / "a")
-    assert (
-        main(["plot", run, "--tensor", "fc", "--kind", "ridge", "-o", str(tmp_path / "x.gif")]) == 2
-    )
+    assert main(["plot", run, "--tensor", "fc", "--kind", "ridge", "-o", str(tmp_path / "x.gif")]) == 2
     assert main(["plot", run, "--tensor", "nope", "-o", str(tmp_path / "x.png")]) == 2
     assert main(["plot", run, "--tensor", "fc", "-o", str(tmp_path / "x.bmp")]) == 2
     assert "the name of a picture must end in .png" in capsys.readouterr().err

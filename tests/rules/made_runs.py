@@ -10,7 +10,7 @@ import numpy as np
 from smdebug.files.collections_file import encode_collections
 from smdebug.files.names import END_MARKER, collections_key
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.step_writer import StepWriter
+from smdebug.saving.writing.step_writer import StepWriter
 from smdebug.storage import open_storage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
@@ -63,9 +63,7 @@ class MadeRun:
         if mode_step is None:
             mode_step = step if mode is ModeKeys.GLOBAL else self._mode_steps.get(mode, -1) + 1
         self._mode_steps[mode] = mode_step
-        writer = StepWriter(
-            self.storage, step=step, worker=f"worker_{rank}", mode=mode, mode_step=mode_step
-        )
+        writer = StepWriter(self.storage, step=step, worker=f"worker_{rank}", mode=mode, mode_step=mode_step)
         for name, value in tensors.items():
             writer.write_tensor(name, np.asarray(value))
         writer.commit()

@@ -13,6 +13,7 @@ from moto.sns import sns_backends
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.rules import Rule
 from smdebug.rules.action import Actions, MessageAction, StopTrainingAction
+from smdebug.rules.action.action import parse_actions
 from smdebug.rules.action.message_action import is_e_mail_address
 from tests.rules.made_runs import made_run
 
@@ -44,9 +45,7 @@ def start_job(name):
         StoppingCondition={"MaxRuntimeInSeconds": 60},
     )
     # moto ends a job as soon as it is created.
-    sagemaker_backends[DEFAULT_ACCOUNT_ID][REGION].training_jobs[
-        name
-    ].training_job_status = "InProgress"
+    sagemaker_backends[DEFAULT_ACCOUNT_ID][REGION].training_jobs[name].training_job_status = "InProgress"
 
 
 EMAIL = {"name": "email", "endpoint": "Jane.Doe+ml@Research.Example.museum"}
@@ -74,9 +73,7 @@ def test_actions_are_read_plain_and_escaped_and_their_values_keep_their_case(tex
 
 
 def test_one_object_is_a_list_of_one():
-    assert [str(action) for action in Actions(json.dumps(SMS), "R")._actions] == [
-        "sms to +491701234567"
-    ]
+    assert [str(action) for action in Actions(json.dumps(SMS), "R")._actions] == ["sms to +491701234567"]
 
 
 @pytest.mark.parametrize("nothing", [None, "", "  ", "[]", "{}", []])
@@ -97,20 +94,60 @@ def test_no_actions_are_none(nothing):
             "There is no action 'reboot': choose from stoptraining, sms, email",
         ),
         ('{"endpoint": "+1"}', "There is no action None"),
-        ('{"name": "email"}', "The action email needs 'endpoint'"),
-        ('{"name": "email", "endpoint": "nobody"}', "'nobody' is not an email address"),
-        ('{"name": "sms", "endpoint": "12"}', "'12' is not a phone number"),
-        ('{"name": "sms", "endpoint": "+1", "to": "x"}', "The action sms takes no to"),
-        ('{"name": "stoptraining"}', "needs 'training_job_prefix'"),
-        (
-            '{"name": "stoptraining", "training_job_prefix": "a b"}',
-            "'a b' is not the prefix of a training job",
-        ),
     ],
 )
 def test_actions_that_cannot_be_meant_are_refused_when_the_rule_is_made(text, complaint):
     with pytest.raises(SMDebugValueError, match=complaint):
         Actions(text, "R")
+
+
+WRONG_PARAMETERS = [
+    ({"name": "email"}, "The action email needs 'endpoint'"),
+    ({"name": "email", "endpoint": ""}, "The action email needs 'endpoint'"),
+    ({"name": "email", "endpoint": "nobody"}, "'nobody' is not an email address"),
+    ({"name": "sms", "endpoint": 12}, "The action sms needs 'endpoint'"),
+    ({"name": "sms", "endpoint": "12"}, "'12' is not a phone number"),
+    ({"name": "sms", "endpoint": "+1", "to": "x"}, "The action sms takes no to"),
+    ({"name": "stoptraining"}, "needs 'training_job_prefix'"),
+    (
+        {"name": "stoptraining", "training_job_prefix": "a b"},
+        "'a b' is not the prefix of a training job",
+    ),
+]
+
+
+@pytest.mark.parametrize(("action", "complaint"), WRONG_PARAMETERS)
+def test_a_wrong_parameter_is_refused_when_the_rule_is_made(action, complaint):
+    for actions in (action, [SMS, action]):
+        with pytest.raises(SMDebugValueError, match=complaint):
+            Actions(actions, "R")
+        with pytest.raises(SMDebugValueError, match=complaint):
+            parse_actions(json.dumps(actions), "R")
+
+
+@pytest.mark.parametrize(("action", "complaint"), WRONG_PARAMETERS)
+def test_an_action_with_a_wrong_parameter_in_the_json_of_an_old_job_is_left_out(action, complaint, capsys):
+    actions = Actions(json.dumps([SMS, action]), "R")
+    assert [str(each) for each in actions._actions] == ["sms to +491701234567"]
+    assert complaint in capsys.readouterr().out
+    assert [str(each) for each in Actions(json.dumps(action), "R")._actions] == []
+
+
+@pytest.mark.parametrize(
+    "construct",
+    [
+        lambda: MessageAction("R", "email", "nobody"),
+        lambda: MessageAction("R", "sms", ""),
+        lambda: MessageAction("R", "letter", "+1"),
+        lambda: StopTrainingAction("R", "a_b"),
+        lambda: StopTrainingAction("R", None),
+    ],
+)
+def test_an_old_constructor_logs_a_wrong_parameter_and_its_action_does_nothing(construct, capsys):
+    action = construct()
+    assert action.problem in capsys.readouterr().out
+    outcome = action.invoke("fired")
+    assert (outcome.done, outcome.message) == (False, action.problem)
 
 
 @pytest.mark.parametrize(

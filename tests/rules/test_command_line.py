@@ -8,9 +8,7 @@ from tests.rules.made_runs import made_run
 
 @pytest.fixture
 def path(tmp_path):
-    steps = {
-        step: {"loss": [5.0 - step], "gradient/w": [0.0 if step == 2 else 1.0]} for step in range(4)
-    }
+    steps = {step: {"loss": [5.0 - step], "gradient/w": [0.0 if step == 2 else 1.0]} for step in range(4)}
     made_run(steps, tmp_path / "run")
     return str(tmp_path / "run")
 
@@ -114,9 +112,7 @@ def test_other_trials_are_opened(path, other_path, capsys, separator):
 
 
 @pytest.mark.parametrize("option", ["--other_trial", "--other-trial", "--other_trials"])
-def test_another_trial_is_opened_by_the_name_that_the_rule_has_for_it(
-    path, other_path, capsys, option
-):
+def test_another_trial_is_opened_by_the_name_that_the_rule_has_for_it(path, other_path, capsys, option):
     argv = ["--trial-dir", path, "--rule-name", "SimilarAcrossRuns", option, other_path]
     code, lines, _ = run(capsys, *argv)
     assert (code, lines[0]) == (1, "step 1: loss: differs from run other by up to 5")
@@ -201,9 +197,7 @@ ASKED_WRONGLY = {
 
 
 @pytest.mark.parametrize("case", ASKED_WRONGLY)
-def test_what_is_wrong_is_reported_in_one_line_and_the_exit_code_is_2(
-    case, path, rule_file, capsys
-):
+def test_what_is_wrong_is_reported_in_one_line_and_the_exit_code_is_2(case, path, rule_file, capsys):
     argv, complaint = ASKED_WRONGLY[case]
     argv = [{"RUN": path, "FILE": rule_file}.get(item, item) for item in argv]
     code, _, errors = run(capsys, *argv)
@@ -223,9 +217,7 @@ def test_a_file_that_cannot_be_loaded_is_named(tmp_path, capsys):
 
 def test_a_run_that_cannot_be_read_is_exit_code_3(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", "0")
-    code, _, errors = run(
-        capsys, "--trial-dir", str(tmp_path / "none"), "--rule-name", "VanishingGradient"
-    )
+    code, _, errors = run(capsys, "--trial-dir", str(tmp_path / "none"), "--rule-name", "VanishingGradient")
     assert code == 3
     assert errors.startswith("error: ")
 
@@ -236,9 +228,9 @@ def test_a_rule_that_breaks_is_exit_code_3_after_the_summary(path, tmp_path, cap
         "from smdebug.rules import Rule\n"
         "class Breaking(Rule):\n"
         "    def invoke_at_step(self, step):\n"
-        "        return 1 / (2 - step) > 9\n"
+        "        return self.base_trial.tensor('loss').value(step).item() / (2 - step) > 9\n"
     )
     code, lines, errors = run(capsys, "--trial-dir", path, "--rule-file", str(file))
     assert code == 3
-    assert errors == "error: Breaking failed: ZeroDivisionError: division by zero\n"
+    assert errors == "error: Breaking failed: ZeroDivisionError: float division by zero\n"
     assert lines == [f"Breaking on {path}: passed at 2 steps (0 to 1)."]

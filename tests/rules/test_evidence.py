@@ -64,12 +64,8 @@ class OutOfRange(TensorRule):
     def judged(self, step):
         for seen in measure(self.base_trial, self.base_trial.tensor_names(step=step), step):
             numbers = seen.statistics
-            found = [Finding(statistic="max", value=numbers.max, threshold=10.0)] * (
-                numbers.max > 10
-            )
-            found += [Finding(statistic="min", value=numbers.min, threshold=0.0)] * (
-                numbers.min < 0
-            )
+            found = [Finding(statistic="max", value=numbers.max, threshold=10.0)] * (numbers.max > 10)
+            found += [Finding(statistic="min", value=numbers.min, threshold=0.0)] * (numbers.min < 0)
             for finding in found or [None]:
                 yield Judged(seen.name, seen.worker, finding)
 
@@ -193,7 +189,7 @@ def test_only_so_many_are_remembered():
 
 
 def test_statistics_are_computed_once_for_all_rules(monkeypatch):
-    from smdebug.trials import values as trials
+    from smdebug.trials.stored import values as trials
 
     asked = []
     real = trials.statistics

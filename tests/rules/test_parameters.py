@@ -39,9 +39,7 @@ def test_a_comma_within_brackets_belongs_to_the_pattern(given, expected):
     assert patterns("names", given) == expected
 
 
-@pytest.mark.parametrize(
-    "given", ["1, 2.5", "[1, 2.5]", '["1", "2.5"]', "(1, 2.5)", [1, "2.5"], (1, 2.5)]
-)
+@pytest.mark.parametrize("given", ["1, 2.5", "[1, 2.5]", '["1", "2.5"]', "(1, 2.5)", [1, "2.5"], (1, 2.5)])
 def test_numbers_are_a_list_or_json_or_text_with_commas(given):
     assert numbers("names", given) == [1, 2.5]
 
@@ -54,9 +52,7 @@ def test_a_boolean_may_be_text(given, expected):
     assert boolean("flag", given) is expected
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"), [("3", 3), (3, 3), (3.0, 3), ("3.0", 3), (" 7 ", 7)]
-)
+@pytest.mark.parametrize(("given", "expected"), [("3", 3), (3, 3), (3.0, 3), ("3.0", 3), (" 7 ", 7)])
 def test_a_whole_number_may_be_text(given, expected):
     assert integer("n", given) == expected
 

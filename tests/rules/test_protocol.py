@@ -32,7 +32,7 @@ def test_built_in_rules_use_no_private_names_of_their_base(package):
     private = private_names_of_the_base()
     assert "_actions" in private
     wrong = {}
-    for path in Path(package.__file__).parent.glob("*.py"):
+    for path in Path(package.__file__).parent.rglob("*.py"):
         used, own = names_in(path)
         if found := used & private - own:
             wrong[path.name] = found

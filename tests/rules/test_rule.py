@@ -110,9 +110,7 @@ def test_a_condition_that_is_met_is_raised_and_otherwise_nothing_is(trial):
     with pytest.raises(RuleEvaluationConditionMet) as met:
         rule.invoke(10)
     assert (met.value.rule_name, met.value.step) == ("Above", 10)
-    assert str(met.value) == (
-        "Evaluation of the rule Above at step 10 resulted in the condition being met"
-    )
+    assert str(met.value) == ("Evaluation of the rule Above at step 10 resulted in the condition being met")
 
 
 def test_a_truthy_answer_counts_as_true(trial):

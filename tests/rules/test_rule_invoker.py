@@ -16,6 +16,7 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule, invoke, invoke_rule
+from smdebug.rules.outcomes import NothingToCheck, NotSaved
 from smdebug.rules.rule_invoker import evaluations
 from tests.rules.made_runs import MadeRun, made_run
 
@@ -114,7 +115,8 @@ def test_what_is_missing_at_a_step_is_skipped(trial, missing):
                 raise missing
 
     rule = Missing(trial)
-    assert [evaluation.missing for evaluation in evaluations(rule, 0, 9)] == [None, missing, None]
+    outcomes = [evaluation.outcome for evaluation in evaluations(rule, 0, 9)]
+    assert outcomes == [NothingToCheck(), NotSaved(str(missing)), NothingToCheck()]
     assert rule.seen == [0, 3, 4]
 
 
@@ -187,10 +189,7 @@ def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_sa
         "Rule AllZero had nothing to check at any of 4 steps. It checks tensors in the collections "
         "gradients or matching 'grad'. Saved tensors: loss." in output
     )
-    assert (
-        "Rule VanishingGradient had nothing to check at any of 3 steps. Saved tensors: loss."
-        in output
-    )
+    assert "Rule VanishingGradient had nothing to check at any of 3 steps. Saved tensors: loss." in output
     invoke_rule(AllZero(trial, tensor_regex="loss"), end_step=5)
     assert "nothing to check" not in capsys.readouterr().out
 
@@ -231,10 +230,7 @@ def results_of(rule, **which):
     results = []
     try:
         for evaluation in evaluations(rule, **which):
-            results += [
-                (evaluation.step, evaluation.at_end, str(finding))
-                for finding in evaluation.findings
-            ]
+            results += [(evaluation.step, evaluation.at_end, str(finding)) for finding in evaluation.findings]
     except NoMoreData:
         results.append("no more")
     return results

@@ -1,4 +1,4 @@
-"""The action that has a training save the tensors of a finding whole."""
+"""The action that makes a training save the tensors of a finding whole."""
 
 import pytest
 

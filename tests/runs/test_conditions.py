@@ -20,10 +20,26 @@ FACTS = {
 @pytest.mark.parametrize(
     "text",
     [
-        *("lr<1e-3", "lr <= 1e-4", " lr>0 ", "lr=0.0001", "lr==1e-4", "LR!=1"),
-        *("optimizer.name=adam", "name=Adam", "name~da", "name!='sgd'", 'name="adam"'),
-        *("amp=true", "amp!=false", "tags=baseline", "tags~ong", "tags!=short"),
-        *("warmup=null", "batch>=64", "missing!=1", "b.size>1"),
+        "lr<1e-3",
+        "lr <= 1e-4",
+        " lr>0 ",
+        "lr=0.0001",
+        "lr==1e-4",
+        "LR!=1",
+        "optimizer.name=adam",
+        "name=Adam",
+        "name~da",
+        "name!='sgd'",
+        'name="adam"',
+        "amp=true",
+        "amp!=false",
+        "tags=baseline",
+        "tags~ong",
+        "tags!=short",
+        "warmup=null",
+        "batch>=64",
+        "missing!=1",
+        "b.size>1",
     ],
 )
 def test_a_condition_that_holds(text):
@@ -33,8 +49,17 @@ def test_a_condition_that_holds(text):
 @pytest.mark.parametrize(
     "text",
     [
-        *("lr>1e-3", "lr!=1e-4", "optimizer.name=sgd", "name<3", "amp=1", "amp=false"),
-        *("tags=short", "tags!=baseline", "warmup<1", "missing=1", "size=1"),
+        "lr>1e-3",
+        "lr!=1e-4",
+        "optimizer.name=sgd",
+        "name<3",
+        "amp=1",
+        "amp=false",
+        "tags=short",
+        "tags!=baseline",
+        "warmup<1",
+        "missing=1",
+        "size=1",
     ],
 )
 def test_a_condition_that_does_not_hold(text):
@@ -53,9 +78,7 @@ def test_an_order_of_texts_is_refused():
 
 
 def test_a_name_that_no_run_has_is_refused_with_the_nearest():
-    with pytest.raises(
-        SMDebugValueError, match=r"named optimiser.name. Did you mean optimizer.name\?"
-    ):
+    with pytest.raises(SMDebugValueError, match=r"named optimiser.name. Did you mean optimizer.name\?"):
         refuse_unknown_names([parse_condition("optimiser.name=adam")], [FACTS])
     with pytest.raises(SMDebugValueError, match=r"one of a\.size, b\.size: give"):
         refuse_unknown_names([parse_condition("size=1")], [FACTS])

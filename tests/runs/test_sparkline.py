@@ -28,9 +28,7 @@ def test_values_that_are_far_apart_are_drawn_on_a_logarithmic_scale():
     assert len(set(sparkline([10.0**-at for at in range(8)], 8))) == 8
 
 
-@pytest.mark.parametrize(
-    ("values", "width", "expected"), [([], 9, ""), ([1.0], 0, ""), ([3.0], 9, "▁")]
-)
+@pytest.mark.parametrize(("values", "width", "expected"), [([], 9, ""), ([1.0], 0, ""), ([3.0], 9, "▁")])
 def test_little_to_draw(values, width, expected):
     assert sparkline(values, width) == expected
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from smdebug.files.names import step_file
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.background import BackgroundWriter
-from smdebug.saving.step_recording import StepJob, StepRecording
+from smdebug.saving.writing.background import BackgroundWriter
+from smdebug.saving.writing.step_recording import StepJob, StepRecording
 
 QUICKLY = 0.5  # a patience in seconds: longer than a busy machine stalls a thread
 

@@ -2,8 +2,8 @@
 
 import json
 
-from smdebug.saving.attempt import Attempt
-from smdebug.saving.control import STOP_KEY
+from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.requests.control import STOP_KEY
 
 ATTEMPT = Attempt("run-1", 1)
 

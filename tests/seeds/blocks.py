@@ -2,7 +2,7 @@
 
 `text/` holds the blocks, unchanged. `CHANGES` lists the edits that a block needs to run, `NOT_RUN` the
 reasons for not running one, and a test declares with `@runs(...)` the blocks that it runs.
-`python -m tests.seeds.table` makes the table in `docs/seeds.md` from all three.
+`python -m tests.seeds.table` writes `README.md` beside it from all three.
 """
 
 from __future__ import annotations
@@ -83,9 +83,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     "003-02": (Change("'/home/ubuntu/smdebug_outputs/resnet'", "run_path", _OUR_RUN),),
     "003-29": (Change(BLOCKS["003-29"], _VANISHING_GRADIENT_RULE, _INDENTATION),),
     "003-30": (Change(BLOCKS["003-30"], _VANISHING_GRADIENT_CONDITION, _INDENTATION),),
-    "003-32": (
-        Change(BLOCKS["003-32"], "{" + BLOCKS["003-32"] + "}", "part of a request, put in braces"),
-    ),
+    "003-32": (Change(BLOCKS["003-32"], "{" + BLOCKS["003-32"] + "}", "part of a request, put in braces"),),
     "003-36": (Change("\npass", "\n    pass", _INDENTATION),),
     "003-37": (Change("\npass", "\n    pass", _INDENTATION),),
     "004-06": (Change('"/tmp/mnist_job"', "out_dir", _OUR_RUN),),
@@ -103,15 +101,31 @@ NOT_RUN: dict[str, str] = {
     "001-09": "a form to fill in, not Python",
     **dict.fromkeys(
         (
-            *("002-03", "002-04", "002-05", "002-06", "002-07", "002-08"),
-            *("002-34", "002-35", "002-36", "002-37", "003-31", "004-01"),
+            "002-03",
+            "002-04",
+            "002-05",
+            "002-06",
+            "002-07",
+            "002-08",
+            "002-34",
+            "002-35",
+            "002-36",
+            "002-37",
+            "003-31",
+            "004-01",
         ),
         _SAGEMAKER,
     ),
     **dict.fromkeys(
         (
-            *("002-15", "002-18", "002-21", "002-26", "002-29", "002-32"),
-            *("002-44", "002-50"),
+            "002-15",
+            "002-18",
+            "002-21",
+            "002-26",
+            "002-29",
+            "002-32",
+            "002-44",
+            "002-50",
         ),
         _PICTURE,
     ),

@@ -1,4 +1,4 @@
-"""Write the table of docs/seeds.md: `python -m tests.seeds.table`."""
+"""Write README.md beside this file: `python -m tests.seeds.table`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.seeds.blocks import BLOCKS, CHANGES, DOCUMENTS, NOT_RUN, RUN_BY
 
-PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
+PAGE = Path(__file__).with_name("README.md")
 TESTS = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
 INTRODUCTION = """\
 # The original's documents, tested

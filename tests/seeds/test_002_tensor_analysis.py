@@ -112,9 +112,7 @@ def test_activations_are_averaged_over_the_batch(notebook):
     for block, name in (("002-13", "conv0_relu_output_0"), ("002-16", "conv0_relu_input_0")):
         notebook.run(block)
         values = notebook["trial1"].tensor(name).value(100)
-        assert np.array_equal(
-            notebook["rule"].tensors[name][100], values.sum(axis=0) / values.shape[0]
-        )
+        assert np.array_equal(notebook["rule"].tensors[name][100], values.sum(axis=0) / values.shape[0])
 
 
 @runs("002-22", "002-23")
@@ -132,9 +130,7 @@ def test_gradients_of_two_runs_are_compared(notebook, tmp_path, monkeypatch):
     assert (tmp_path / "images" / "gradients_comparison.gif").exists()
     compared = notebook["dict_gradients"]
     assert len(compared) == 4
-    bad, good = (
-        compared[f"gradient/conv0_weight_{which}_hyperparameters"][300] for which in ("bad", "good")
-    )
+    bad, good = (compared[f"gradient/conv0_weight_{which}_hyperparameters"][300] for which in ("bad", "good"))
     assert np.var(bad) > 1000 * np.var(good)
 
 

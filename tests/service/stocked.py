@@ -9,9 +9,7 @@ from typing import Any
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ItemStore
 from functions.step_index import StepIndex
-from smdebug.service import items
 from smdebug.service.client import Clock, Debugger, WatchedRun
-from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
     BUILT_IN,
     GroupRecord,
@@ -21,6 +19,8 @@ from smdebug.service.records import (
     RunRecord,
     RunState,
 )
+from smdebug.service.step_index import items
+from smdebug.service.step_index.items import RulesOfRun
 from smdebug.storage.memory import MemoryStorage
 from tests.functions.deployed_settings import KEPT_FOR
 from tests.rules.made_runs import made_run
@@ -81,9 +81,7 @@ class Stock:
         assert record is not None
         assert self.index.change_run(record, replace(record, state=state, **fields))
 
-    def group(
-        self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **fields: Any
-    ) -> None:
+    def group(self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **fields: Any) -> None:
         self.store.put(items.item_of_group(run, GroupRecord(group, rules=rules, **fields)))
         record = self.index.run(run)
         if record is not None and group not in record.groups:

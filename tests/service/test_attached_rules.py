@@ -50,9 +50,10 @@ def test_attaching_keeps_the_rules_in_the_file_whatever_its_form(stock):
     (before,) = parse_rules(data, file="rules.json")
     after = stock.run().attach({"name": "mine", "rule": "AllZero", "parameters": {"threshold": 3}})
     assert after[0].id == before.id  # so the rule continues unaffected
-    assert after[1] == RuleConfiguration("mine", "AllZero", {"threshold": "3"})
+    assert [rule.name for rule in after] == ["vg", "loss", "mine"]  # beside a default rule
+    assert after[-1] == RuleConfiguration("mine", "AllZero", {"threshold": "3"})
     assert stock.run().rules() == after
-    assert json.loads(stock.open(RUN).read("rules.json"))["version"] == 1
+    assert json.loads(stock.open(RUN).read("rules.json"))["default_rules"] is False
 
 
 def test_an_attached_rule_replaces_another_of_the_same_name(stock):
@@ -78,9 +79,7 @@ def test_a_file_with_an_invalid_entry_is_not_overwritten(stock):
     assert stock.open(RUN).read("rules.json") == broken
 
 
-@pytest.mark.parametrize(
-    "nonsense", [{"rule": 5}, {"name": "a"}, [["x"]], {"rules": [{"rul": "A"}]}]
-)
+@pytest.mark.parametrize("nonsense", [{"rule": 5}, {"name": "a"}, [["x"]], {"rules": [{"rul": "A"}]}])
 def test_invalid_rules_are_refused_before_anything_is_written(stock, nonsense):
     stock.begin()
     with pytest.raises(RulesFileError):

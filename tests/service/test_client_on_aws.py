@@ -245,12 +245,8 @@ def test_a_missing_log_group_is_named(aws):
 
 
 def test_the_filter_pattern_is_quoted():
-    assert filter_pattern('b/a "b" \\', ["fc"]) == (
-        '{ ($.run = "b/a \\"b\\" \\\\") && ($.rule = "fc") }'
-    )
-    assert filter_pattern("b", ["x", "y"]) == (
-        '{ ($.run = "b") && ($.rule = "x" || $.rule = "y") }'
-    )
+    assert filter_pattern('b/a "b" \\', ["fc"]) == ('{ ($.run = "b/a \\"b\\" \\\\") && ($.rule = "fc") }')
+    assert filter_pattern("b", ["x", "y"]) == ('{ ($.run = "b") && ($.rule = "x" || $.rule = "y") }')
 
 
 def test_names_too_long_for_a_filter_pattern_are_filtered_locally():

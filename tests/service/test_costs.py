@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from bench.cost import measure
+from bench.costs.cost import measure
 from smdebug.service.costs import PRICES, Cost, dollars, usage_of_step
 
 # How long a function computes depends on the machine; the calls that it makes do not.

@@ -46,9 +46,7 @@ def test_a_listed_run_without_a_record_is_omitted(stock):
     assert stock.debugger.runs() == []
 
 
-@pytest.mark.parametrize(
-    "name", [f"s3://{RUN}", RUN, f"s3://{RUN}/", f" {RUN}", "teams/resnet", "train-1"]
-)
+@pytest.mark.parametrize("name", [f"s3://{RUN}", RUN, f"s3://{RUN}/", f" {RUN}", "teams/resnet", "train-1"])
 def test_a_run_is_found_by_its_address_its_prefix_or_its_job(stock, name):
     stock.begin(job="train-1")
     stock.index.note_job("train-1", RUN)

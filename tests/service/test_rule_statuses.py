@@ -76,8 +76,11 @@ def test_the_statuses_have_the_fields_of_tornasoles_call(stock):
     stock.group(failing(VANISHING, 3), rule(LOSS), cursor=3)
     fc, loss = stock.run().describe_rule_execution_jobs()
     assert list(fc) == [
-        *("RuleName", "RuleStatus", "FailureReason"),
-        *("RuleExecutionJobName", "RuleExecutionJobArn"),
+        "RuleName",
+        "RuleStatus",
+        "FailureReason",
+        "RuleExecutionJobName",
+        "RuleExecutionJobArn",
     ]
     assert (fc["RuleName"], fc["RuleStatus"]) == ("fc", "IssuesFound")
     assert "at step 3 resulted in the condition being met" in fc["FailureReason"]

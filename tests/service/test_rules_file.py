@@ -46,9 +46,7 @@ def test_rules_survive_a_round_trip_through_our_form():
 
 
 def test_the_name_of_a_rule_suffices():
-    assert parse(["VanishingGradient"]) == (
-        RuleConfiguration("VanishingGradient", "VanishingGradient"),
-    )
+    assert parse(["VanishingGradient"]) == (RuleConfiguration("VanishingGradient", "VanishingGradient"),)
     assert only({"rules": [{"rule": "AllZero"}]}).name == "AllZero"
 
 

@@ -72,9 +72,7 @@ def test_steps_of_the_old_library_name_the_groups_that_evaluated_them(stock):
     stock.wrote(1)
     stock.group(rule(VANISHING), cursor=1)
     seen = stock.index.step(RUN, 0, 1)
-    stock.index.describe_step(
-        RUN, seen, mode="TRAIN", mode_step=5, layout="x", evaluated_by="builtin"
-    )
+    stock.index.describe_step(RUN, seen, mode="TRAIN", mode_step=5, layout="x", evaluated_by="builtin")
     first, second = stock.run().steps()
     assert (first.evaluated, second.evaluated) == (False, True)
     assert (second.mode, second.mode_step) == ("TRAIN", 5)

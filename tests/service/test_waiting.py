@@ -19,9 +19,7 @@ def test_waiting_ends_when_the_run_has_finished_and_reports_news(stock):
     stock.events = [
         lambda: None,
         lambda: stock.group(failing(VANISHING, 2), rule(LOSS), cursor=2),
-        lambda: stock.group(
-            failing(VANISHING, 2, issue_since=None, last_good=3), rule(LOSS), cursor=2
-        ),
+        lambda: stock.group(failing(VANISHING, 2, issue_since=None, last_good=3), rule(LOSS), cursor=2),
         lambda: stock.become(RunState.FINISHED),
     ]
     news = []

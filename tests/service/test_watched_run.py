@@ -12,8 +12,8 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StackUnknown,
 )
-from smdebug.service import items
 from smdebug.service.records import GroupRecord, RunState
+from smdebug.service.step_index import items
 from tests.service.stocked import LOSS, OWN, RUN, VANISHING, failing, failing_run, rule
 
 
@@ -73,8 +73,14 @@ def test_the_representations_of_a_run_are_readable(stock):
         f"s3://{RUN}: Running, 1 worker, evaluated through step 2. rules.json: it is not JSON"
     )
     assert lines[1].split() == [
-        *("name", "status", "reason", "issue_since", "last_found", "last_good"),
-        *("evaluated_through", "changed_at"),
+        "name",
+        "status",
+        "reason",
+        "issue_since",
+        "last_found",
+        "last_good",
+        "evaluated_through",
+        "changed_at",
     ]
     assert lines[3] == "loss  InProgress" + " " * (lines[3].index("2") - 16) + "2"
 

@@ -12,18 +12,22 @@ import smdebug
 from smdebug import modes
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.files.observations import ObservedTensor
-from smdebug.saving.adapter import FrameworkAdapter
-from smdebug.saving.measuring import measure
-from smdebug.saving.observer import Observer
-from smdebug.saving.step_clock import StepClock
+from smdebug.saving.arrays.adapter import FrameworkAdapter
+from smdebug.saving.arrays.measurer import measure
+from smdebug.saving.observations.observer import Observer
+from smdebug.saving.planning.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
 
 LAYERS = ("0", "2", "4")
 PARAMETERS = tuple(f"Net_{layer}.{part}" for layer in LAYERS for part in ("weight", "bias"))
 MODULES = [
-    *(["Net", "Net", False], ["0", "Linear", False], ["1", "ReLU", False], ["2", "Linear", False]),
-    *(["3", "Tanh", False], ["4", "Linear", False]),
+    ["Net", "Net", False],
+    ["0", "Linear", False],
+    ["1", "ReLU", False],
+    ["2", "Linear", False],
+    ["3", "Tanh", False],
+    ["4", "Linear", False],
 ]
 TERM = {
     "criterion": "cross entropy",
@@ -87,9 +91,7 @@ class Run:
             "gradients": {
                 f"gradient/{name}": self.normal(*shape, std=0.01) for name, shape in of_name.items()
             },
-            "updates": {
-                f"update/{name}": self.normal(*shape, std=0.001) for name, shape in of_name.items()
-            },
+            "updates": {f"update/{name}": self.normal(*shape, std=0.001) for name, shape in of_name.items()},
             "outputs": {**dict(sorted(outputs.items())), "Net_output_0": self.normal(32, 10)},
             "inputs": {"Net_input_0": self.normal(32, 8)},
         }

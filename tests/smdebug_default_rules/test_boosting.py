@@ -7,8 +7,8 @@ import copy
 import pytest
 
 from smdebug import modes
-from smdebug.runs.diagnosing import diagnose
-from smdebug.saving.step_clock import StepClock
+from smdebug.runs.evaluation.diagnosing import diagnose
+from smdebug.saving.planning.step_clock import StepClock
 from smdebug_default_rules.boosting import parts_of
 
 FACTS = {
@@ -79,9 +79,7 @@ def test_a_feature_that_is_the_label_is_found(trees):
     ]
 
 
-@pytest.mark.parametrize(
-    "top", [{"share": 0.99, "explained": 0.9}, {"share": 0.85, "explained": 1.0}, None]
-)
+@pytest.mark.parametrize("top", [{"share": 0.99, "explained": 0.9}, {"share": 0.85, "explained": 1.0}, None])
 def test_a_feature_that_is_merely_good_is_none(trees, top):
     if top is not None:
         trees.facts["top_feature"] = {"name": "f3", **top}
@@ -116,9 +114,7 @@ def test_what_the_predictions_know_tells_memorising_from_overfitting(trees, scor
 def test_trees_without_a_split_do_not_learn(trees):
     trees.facts["top_features"] = {}
     trees.rounds([0.69] * 4, [0.69] * 4)
-    assert issues(trees, "BoostingProgress") == [
-        (step, "not learning", "predictions", 0) for step in (2, 3)
-    ]
+    assert issues(trees, "BoostingProgress") == [(step, "not learning", "predictions", 0) for step in (2, 3)]
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(1e-5, {"learning rate"}), (1e-3, set())])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smdebug_default_rules.loss_input import _problems
+from smdebug_default_rules.loss.loss_input import _problems
 
 
 def problems(**term):

@@ -71,9 +71,7 @@ def in_16_bits(run, dtype):
     [("0", False), ("2", True), ("4", False)],
     ids=["first", "between", "last"],
 )
-def test_where_updates_are_differences_only_a_layer_between_two_that_move_is_found(
-    run, layer, is_found
-):
+def test_where_updates_are_differences_only_a_layer_between_two_that_move_is_found(run, layer, is_found):
     """Which parameters are frozen is not known there, and nobody freezes the middle of a model."""
     run.lasting["updates_are_differences"] = True
     for kind in run.kinds.values():
@@ -317,7 +315,7 @@ def test_padding_with_a_mask_or_of_half_the_tokens_passes(run):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"terms": [{**TERM, "given": "softmax"}]}, "was given a softmax"),
+        ({"terms": [{**TERM, "given": "softmax"}]}, "got a softmax"),
         ({"terms": [{**TERM, "classes": 1}]}, "single class"),
         ({"broadcast": [32, 32]}, "broadcast to 32 x 32"),
     ],

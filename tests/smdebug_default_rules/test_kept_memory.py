@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from smdebug.rules.state import restore_state, save_state
+from smdebug.rules.memory.state import restore_state, save_state
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
 from smdebug_default_rules.peaks import Peaks

@@ -21,20 +21,14 @@ def keras_run(run):
     names = {f"{layer}/weights/{layer}/kernel:0": (16, 16) for layer in ("hidden", "last")}
     run.lasting["modules"] = [["hidden", "Dense", False], ["last", "Dense", False]]
     run.lasting["activations"] = {"hidden": "relu", "last": "softmax"}
-    run.lasting["optimizers"] = [
-        {"class": "Adam", "groups": [{"parameters": list(names), "others": 0}]}
-    ]
+    run.lasting["optimizers"] = [{"class": "Adam", "groups": [{"parameters": list(names), "others": 0}]}]
     refresh = run.refresh
 
     def as_in_keras():
         refresh()
         run.kinds["parameters"] = {name: run.normal(*of, std=0.3) for name, of in names.items()}
-        run.kinds["gradients"] = {
-            f"gradient/{name}": run.normal(*of, std=0.01) for name, of in names.items()
-        }
-        run.kinds["updates"] = {
-            f"update/{name}": run.normal(*of, std=0.001) for name, of in names.items()
-        }
+        run.kinds["gradients"] = {f"gradient/{name}": run.normal(*of, std=0.01) for name, of in names.items()}
+        run.kinds["updates"] = {f"update/{name}": run.normal(*of, std=0.001) for name, of in names.items()}
         run.kinds["outputs"] = {
             "hidden/outputs": np.maximum(run.normal(32, 16), 0),
             "last/outputs": run.normal(32, 10),
@@ -140,9 +134,7 @@ def test_the_last_axis_of_a_kernel_has_its_units(keras_run):
 
 
 @pytest.mark.parametrize(("others", "value", "expected"), [(1e-4, 1e-3, []), (1.0, 5.0, [12])])
-def test_a_value_is_corrupt_if_it_has_grown_and_not_if_the_others_shrink(
-    run, others, value, expected
-):
+def test_a_value_is_corrupt_if_it_has_grown_and_not_if_the_others_shrink(run, others, value, expected):
     name = "update/Net_2.weight"
     run.write(steps=12)
     run.kinds["updates"][name][:] *= others
@@ -161,9 +153,7 @@ def test_a_value_that_stands_out_where_other_tensors_have_risen_is_not_corruptio
     run.kinds["updates"]["update/Net_2.weight"][:] *= 1e-4
     run.kinds["updates"]["update/Net_2.weight"][3, 3] = 5.0
     found = run.write().evaluate("ElementCorruption")
-    assert [finding.tensor for _, finding in found] == (
-        ["update/Net_2.weight"] if others == "none" else []
-    )
+    assert [finding.tensor for _, finding in found] == (["update/Net_2.weight"] if others == "none" else [])
 
 
 def test_weights_that_have_grown_out_of_all_bounds_are_found(run):

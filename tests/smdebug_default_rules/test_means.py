@@ -7,7 +7,7 @@ import pytest
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule, restore_state, save_state
-from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.runs.left_out import left_out_of
 from smdebug.trials import create_trial
 from tests.smdebug_default_rules.made_runs import findings_of
@@ -127,8 +127,13 @@ def test_a_rule_that_looked_at_nothing_has_not_passed(run):
     found = diagnose(run.place)
     assert found.issues == ()
     assert sorted(found.passed) == [
-        *("ElementCorruption", "InitialWeights", "LearningRate", "LossSpike", "ModuleModes"),
-        *("NonFiniteValues", "ShrunkWeights"),
+        "ElementCorruption",
+        "InitialWeights",
+        "LearningRate",
+        "LossSpike",
+        "ModuleModes",
+        "NonFiniteValues",
+        "ShrunkWeights",
     ]
     assert not [why for why in found.not_checked.values() if "had data for it" in why]
     assert found.not_checked["DeadUnits"] == "no outputs of layers were saved"

@@ -5,11 +5,11 @@ import pytest
 
 import smdebug
 from smdebug import modes
-from smdebug.saving import other_workers
-from smdebug.saving.default_plan import due_before
+from smdebug.saving.ending import other_workers
+from smdebug.saving.planning.default_plan import due_before
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
-from smdebug_default_rules.missing_rank import all_ranks_save
+from smdebug_default_rules.ranks.missing_rank import all_ranks_save
 from tests.smdebug_default_rules.made_runs import findings_of
 
 ROUNDED = np.arange(12, dtype=np.float32).reshape(4, 3)

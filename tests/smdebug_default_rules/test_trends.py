@@ -142,9 +142,7 @@ def test_validation_that_never_gets_better_is_memorising(run):
 
 
 def test_validation_that_wobbles_passes(run):
-    found = validations(
-        run, [2, 1, 0.5, 0.3, 0.2, 0.15, 0.1], [1.9, 1.2, 0.5, 0.54, 0.49, 0.55, 0.53]
-    )
+    found = validations(run, [2, 1, 0.5, 0.3, 0.2, 0.15, 0.1], [1.9, 1.2, 0.5, 0.54, 0.49, 0.55, 0.53])
     assert found == []
 
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import boto3
 
-from infra.assets import ROOT
+from infra.packaging.assets import ROOT
 from infra.take_over import take_over
+from smdebug.service.checks.live_checks import check_deployment
 from smdebug.service.client import connect
-from smdebug.service.live_checks import check_deployment
 from tests.smoke.runs import SmokeFailed, three_runs
 
 _SWEPT_WITHIN = 1500.0
@@ -46,9 +46,7 @@ class Smoke:
         """Deploy; return the outputs."""
         with tempfile.TemporaryDirectory() as folder:
             outputs = Path(folder) / "outputs.json"
-            self._run(
-                "deploy", settings, "--require-approval", "never", "--outputs-file", str(outputs)
-            )
+            self._run("deploy", settings, "--require-approval", "never", "--outputs-file", str(outputs))
             found: dict[str, str] = json.loads(outputs.read_text())[self.name]
         self.buckets.add(found["Bucket"])
         self.tables.add(found["StepIndex"])
@@ -129,12 +127,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cdk", required=True, help="the version of the CDK CLI")
     parser.add_argument("--stack", default="smdebug-smoke", help="must not exist yet")
-    parser.add_argument(
-        "--yes", action="store_true", help="deploy into the account shown without asking"
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="do not destroy the stack after a failure"
-    )
+    parser.add_argument("--yes", action="store_true", help="deploy into the account shown without asking")
+    parser.add_argument("--keep", action="store_true", help="do not destroy the stack after a failure")
     arguments = parser.parse_args()
     if shutil.which("npx") is None:
         sys.exit("The CDK CLI needs npx, which comes with Node.js 22 or newer.")
@@ -146,9 +140,7 @@ def main() -> None:
     if problem := not_ready(arguments.cdk, arguments.stack):
         sys.exit(problem)
     identity = boto3.client("sts").get_caller_identity()
-    print(
-        f"Account {identity['Account']} in {region}, as {identity['Arn']}: stack {arguments.stack}"
-    )
+    print(f"Account {identity['Account']} in {region}, as {identity['Arn']}: stack {arguments.stack}")
     if not arguments.yes and input("Deploy and destroy there? [y/N] ").strip().lower() != "y":
         sys.exit("Nothing was done.")
     smoke = Smoke(arguments.cdk, arguments.stack, region)

@@ -38,7 +38,7 @@ def save(path: str, rules: list[Any], *, failing: bool = False) -> None:
         path,
         include_collections=["gradients"],
         save_config=smdebug.SaveConfig(save_interval=1),
-        rules=rules,
+        rules={"default_rules": False, "rules": rules},
     )
     with hook:
         for step in range(STEPS):

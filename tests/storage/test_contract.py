@@ -168,9 +168,7 @@ def test_keys_are_listed_in_the_order_of_their_bytes(storage, keys_in_order):
 
 def test_the_keys_after_a_key_are_listed_without_it(storage, keys_in_order):
     listed = {key: list(storage.list("", start_after=key)) for key in keys_in_order}
-    assert listed == {
-        key: keys_in_order[number:] for number, key in enumerate(keys_in_order, start=1)
-    }
+    assert listed == {key: keys_in_order[number:] for number, key in enumerate(keys_in_order, start=1)}
 
 
 def test_the_keys_that_begin_with_a_text_are_listed(storage, keys_in_order):
@@ -239,9 +237,7 @@ def test_a_key_that_could_lead_elsewhere_is_refused_everywhere(storage, key):
     assert list(storage.list("")) == ["events/x"]
 
 
-@pytest.mark.parametrize(
-    "prefix", ["/", "/etc", "../", "a/../b", "a//b", "./a", "a\0", "a\\", "\udfff"]
-)
+@pytest.mark.parametrize("prefix", ["/", "/etc", "../", "a/../b", "a//b", "./a", "a\0", "a\\", "\udfff"])
 def test_a_prefix_that_could_lead_elsewhere_is_refused(storage, prefix):
     with pytest.raises(SMDebugValueError, match="the prefix of keys"):
         storage.list(prefix)
@@ -261,9 +257,7 @@ examples = itertools.count()
 
 
 @given(key=st.text(alphabet=st.sampled_from("ab./\\\0 é\ud800"), max_size=8))
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 def test_a_key_is_either_refused_or_kept_as_it_is(storage, key):
     if key and key[-1] != "/":
         key += str(next(examples))  # an example before may have left a folder of that name

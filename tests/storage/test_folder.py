@@ -172,9 +172,7 @@ def test_listing_enters_only_folders_that_can_hold_what_is_asked_for(run, tmp_pa
     monkeypatch.setattr(os, "scandir", lambda path: entered.append(str(path)) or scandir(path))
     asked = []
     stat = os.stat
-    monkeypatch.setattr(
-        os, "stat", lambda path, **how: asked.append(str(path)) or stat(path, **how)
-    )
+    monkeypatch.setattr(os, "stat", lambda path, **how: asked.append(str(path)) or stat(path, **how))
     monkeypatch.setattr(os, "lstat", asked.append)
     start = "index/000000003/000000003100_worker_0.json"
     assert len(list(run.list("index/", start_after=start))) == 18

@@ -118,17 +118,13 @@ def test_what_is_new_is_listed_where_folders_keep_no_time(tmp_path, monkeypatch,
 
 def test_a_time_that_once_did_not_tell_is_not_relied_on_again(tmp_path, monkeypatch):
     changed = iter([1, 2, *[3] * 20])
-    monkeypatch.setattr(
-        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, next(changed), 0)
-    )
+    monkeypatch.setattr(folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, next(changed), 0))
     monkeypatch.setattr(folder_memory, "_TICKS", 0)
     monkeypatch.setattr(folder_memory, "_READ_AFTER", 0)
     storage = FolderStorage(tmp_path)
     for number in range(1, 5):
         write_some(storage, [number])
-        assert list(storage.list("index/0/")) == [
-            f"index/0/{n:03}.json" for n in range(1, number + 1)
-        ]
+        assert list(storage.list("index/0/")) == [f"index/0/{n:03}.json" for n in range(1, number + 1)]
         list(storage.list("index/0/"))
     monkeypatch.setattr(folder_memory, "_READ_AFTER", 100)
     write_some(storage, [5])

@@ -19,7 +19,7 @@ from smdebug.exceptions import (
     StorageUnavailable,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.step_writer import StepWriter
+from smdebug.saving.writing.step_writer import StepWriter
 from smdebug.storage import ByteSpan, landing, open_storage
 from smdebug.storage import s3 as s3_module
 from smdebug.storage.s3 import S3Storage

@@ -87,9 +87,7 @@ def test_a_forked_process_opens_connections_of_its_own(run):
         assert list(run.list("")) == ["child", "parent"]
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60
-    )
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60)
 
 
 def test_nobody_there_is_worth_another_try(run, monkeypatch):

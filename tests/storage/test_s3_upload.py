@@ -71,9 +71,7 @@ def test_an_aborted_upload_leaves_no_parts(run, requests, s3, bucket):
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
 
 
-@pytest.mark.parametrize(
-    "operation", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"]
-)
+@pytest.mark.parametrize("operation", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"])
 def test_a_failed_upload_raises_a_storage_error_and_leaves_no_parts(run, s3, bucket, operation):
     def fail(**_request):
         raise aws.EndpointConnectionError(endpoint_url="https://s3")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smdebug.service.attributes import as_attributes
+from smdebug.service.step_index.attributes import as_attributes
 
 WRITE_UNIT = 1024
 

@@ -65,9 +65,7 @@ class Stall:
         return False
 
 
-def _net(
-    rule: str, what: str, healthy: Setting, changes: Mapping[str, Any], **options: Any
-) -> Failure:
+def _net(rule: str, what: str, healthy: Setting, changes: Mapping[str, Any], **options: Any) -> Failure:
     def training(setting: Setting) -> Training:
         return lambda seed: trained(setting, seed)
 

@@ -66,9 +66,7 @@ class Net:
         gain = 2.0 if setting.activation == "relu" else 1.0
         self.weights = [
             (
-                random.normal(0, np.sqrt(gain / before), (before, after))
-                * setting.scale
-                * setting.growth**at
+                random.normal(0, np.sqrt(gain / before), (before, after)) * setting.scale * setting.growth**at
             ).astype(np.float32)
             for at, (before, after) in enumerate(pairwise(sizes))
         ]
@@ -101,12 +99,8 @@ class Net:
             if at:
                 delta = (delta @ self.weights[at].T) * derivative(inputs[at - 1])
             if at != self.setting.frozen:
-                self.weights[at] = (self.weights[at] - self.setting.rate * gradient).astype(
-                    np.float32
-                )
-                self.biases[at] = (self.biases[at] - self.setting.rate * along_bias).astype(
-                    np.float32
-                )
+                self.weights[at] = (self.weights[at] - self.setting.rate * gradient).astype(np.float32)
+                self.biases[at] = (self.biases[at] - self.setting.rate * along_bias).astype(np.float32)
         return saved
 
 
@@ -122,9 +116,7 @@ def cross_entropy(scores: Array, y: Array) -> tuple[Array, Array]:
     return np.float32(loss), (delta / len(y)).astype(np.float32)
 
 
-def data(
-    setting: Setting, random: np.random.Generator, centres: Array, samples: int
-) -> tuple[Array, Array]:
+def data(setting: Setting, random: np.random.Generator, centres: Array, samples: int) -> tuple[Array, Array]:
     """Points around the centre of their class."""
     frequencies = np.array(setting.frequencies or [1.0] * setting.classes)
     y = random.choice(setting.classes, samples, p=frequencies / frequencies.sum())

@@ -31,9 +31,7 @@ def pictures(random: np.random.Generator, count: int) -> tuple[Array, Array]:
         random.uniform(0.6, 1, (count, 3, 1, 1)),
         random.uniform(0, 0.5, (count, 3, 1, 1)),
     )
-    painted = np.where(masks[:, None], colour, ground) + random.normal(
-        0, 0.05, (count, 3, SIZE, SIZE)
-    )
+    painted = np.where(masks[:, None], colour, ground) + random.normal(0, 0.05, (count, 3, SIZE, SIZE))
     return painted.clip(0, 1).astype(np.float32), kinds
 
 

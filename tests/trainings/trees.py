@@ -16,9 +16,7 @@ COLLECTIONS = {
 }
 
 
-def boosted(
-    *, depth: int, relevant: int, seed: int, rounds: int = 4, features: int = 12
-) -> MadeRun:
+def boosted(*, depth: int, relevant: int, seed: int, rounds: int = 4, features: int = 12) -> MadeRun:
     """Trees of that depth for a target that depends on that many features."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(400, features))

@@ -12,16 +12,14 @@ import pytest
 import smdebug
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.trials import create_trial
-from smdebug.trials.history import MemoryHistory
+from smdebug.trials.past.history import MemoryHistory
 from tests.trials.viewing import view_of
 from tests.trials.writing import open_trial, write_step
 
 
 @pytest.fixture
 def run(tmp_path):
-    hook = smdebug.Hook(
-        str(tmp_path / "run"), save_all=True, save_config=smdebug.SaveConfig(save_interval=1)
-    )
+    hook = smdebug.Hook(str(tmp_path / "run"), save_all=True, save_config=smdebug.SaveConfig(save_interval=1))
     with hook:
         for step in range(3):
             with hook.step():
@@ -39,9 +37,7 @@ def test_a_process_of_its_own_reads_a_tensor_that_it_was_given(run):
         assert pool.starmap(mean_at, [(tensor, step) for step in range(3)]) == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
-)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_a_copy_is_an_equal_trial_with_the_same_range_and_collections(run, again):
     trial = create_trial(str(run), name="mine", range_steps=(1, None))
     trial.collection("mine").include("weight")

@@ -76,6 +76,14 @@ def test_the_window_counts_steps_not_step_numbers():
     assert progress.settled_through == 400
 
 
+def test_what_is_counted_moves_to_a_complete_step_and_else_by_half_a_window():
+    progress = after(*((step, 0) for step in range(25)), *((s, 1) for s in range(5)), window=10)
+    assert progress.settled_through == 14
+    assert [progress.counted_after(counted) for counted in (-1, 4, 9, 14)] == [4, 9, 14, 14]
+    assert after((7, 0), (7, 1)).counted_after(-1) == 7
+    assert progress.at_the_end().counted_after(-1) == 24
+
+
 @given(steps=st.integers(0, 60), window=st.integers(0, 12), every=st.integers(1, 7))
 def test_how_often_one_looks_does_not_change_what_the_window_settles(steps, window, every):
     one_by_one = after(*((step, 0) for step in range(steps)), window=window)
@@ -117,9 +125,7 @@ class TestAStepOfAMode:
         progress = after((10, 0), (20, 0), (20, 1), (30, 0))
         assert progress.state_in_mode(asked, self.steps, self.of) is state
 
-    @pytest.mark.parametrize(
-        ("asked", "state"), [(3, UNAVAILABLE), (4, AVAILABLE), (5, UNAVAILABLE)]
-    )
+    @pytest.mark.parametrize(("asked", "state"), [(3, UNAVAILABLE), (4, AVAILABLE), (5, UNAVAILABLE)])
     def test_after_its_end(self, asked, state):
         progress = after((10, 0), (20, 0), (20, 1), (30, 0)).at_the_end()
         assert progress.state_in_mode(asked, self.steps, self.of) is state
@@ -143,9 +149,7 @@ def test_the_last_settled_step_is_the_highest_complete_one(arrived):
 def test_the_order_of_arrival_does_not_matter_within_a_window(arrived, random):
     shuffled = random.sample(arrived, len(arrived))
     in_order, in_disorder = after(*arrived), after(*shuffled)
-    assert [in_order.state_of(step) for step in range(14)] == [
-        in_disorder.state_of(s) for s in range(14)
-    ]
+    assert [in_order.state_of(step) for step in range(14)] == [in_disorder.state_of(s) for s in range(14)]
 
 
 @given(arrivals)

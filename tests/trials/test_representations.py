@@ -3,8 +3,8 @@
 import numpy as np
 
 from smdebug.core.modes import ModeKeys
-from smdebug.trials.observations import Series
-from smdebug.trials.statistics_matrix import ObservedTensor, StatisticsMatrix
+from smdebug.trials.observations.series import Series
+from smdebug.trials.observations.statistics_matrix import ObservedTensor, StatisticsMatrix
 
 
 def series(values: list[float]) -> Series:
@@ -22,13 +22,8 @@ def test_a_series_without_values_says_so():
 
 
 def test_a_matrix_shows_how_many_tensors_of_each_kind_it_holds():
-    tensors = tuple(
-        ObservedTensor(f"layer{number}.weight", (2, 2), "float32") for number in range(300)
-    )
+    tensors = tuple(ObservedTensor(f"layer{number}.weight", (2, 2), "float32") for number in range(300))
     kinds = ("parameters",) * 200 + ("gradients",) * 100
     matrix = StatisticsMatrix(10, tensors, kinds, np.zeros((300, 16), np.float32))
-    assert (
-        repr(matrix)
-        == "StatisticsMatrix(step=10, 200 parameters, 100 gradients; 16 statistics each)"
-    )
+    assert repr(matrix) == "StatisticsMatrix(step=10, 200 parameters, 100 gradients; 16 statistics each)"
     assert repr(matrix.of("updates")) == "StatisticsMatrix(step=10, no tensors; 16 statistics each)"

@@ -72,9 +72,7 @@ class TestTensor:
         trial = open_trial(storage)
         assert trial.tensor("w:0").reduction_value(0, "l2") == 1.0
         assert trial.tensor("w").reduction_value(0, "l2") == 1.0
-        with pytest.raises(
-            TensorUnavailableForStep, match="You might want to query for the reductions"
-        ):
+        with pytest.raises(TensorUnavailableForStep, match="You might want to query for the reductions"):
             trial.tensor("w:0").value(0)
 
     def test_a_tensor_with_shape_and_value_has_both(self):

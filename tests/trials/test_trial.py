@@ -132,9 +132,7 @@ class TestStates:
 
     @pytest.mark.parametrize("before", [True, False])
     def test_waiting_looks_for_news_and_leaves_the_setting_as_it_was(self, storage, before):
-        clock = StoppedClock(
-            lambda: write_step(storage, 7), lambda: write_step(storage, 7, worker=1)
-        )
+        clock = StoppedClock(lambda: write_step(storage, 7), lambda: write_step(storage, 7, worker=1))
         trial = open_trial(storage, clock)
         trial.dynamic_refresh = before
         trial.wait_for_steps([7])
@@ -148,9 +146,10 @@ class TestStates:
         for step in range(13):
             write_step(storage, step, worker=0)
         trial = open_trial(storage, incomplete_steps=10)
-        assert trial.last_complete_step == 4
-        assert trial.last_index_token == "index/000000000/000000000004_worker_1.json"
         assert trial.steps() == [0, 1, 2, 3, 4]
+        assert trial.last_complete_step == 4
+        key = "index/000000000/000000000004_worker_1.json"
+        assert trial.last_index_token == f"{trial.path}/{key}"
 
     def test_a_file_that_comes_late_for_a_settled_step_is_seen_by_fresh_trials_only(self, storage):
         write_step(storage, 7, {"late": 1.0}, worker=0)

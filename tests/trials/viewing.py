@@ -16,9 +16,9 @@ from smdebug.service.records import Layout
 from smdebug.storage import ByteSpan, Storage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
-from smdebug.trials.as_of import AsOfTrial
-from smdebug.trials.history import History, MemoryHistory, StepSummary
-from smdebug.trials.waiting import Clock, WaitLimits
+from smdebug.trials.live.waiting import Clock, WaitLimits
+from smdebug.trials.past.as_of import AsOfTrial
+from smdebug.trials.past.history import History, MemoryHistory, StepSummary
 
 COLLECTIONS = {
     "losses": {"include_regex": ["loss"]},

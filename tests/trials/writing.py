@@ -15,7 +15,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage import ByteSpan, Storage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
-from smdebug.trials.waiting import Clock, WaitLimits
+from smdebug.trials.live.waiting import Clock, WaitLimits
 
 GLOBAL = ModeKeys.GLOBAL
 
@@ -84,9 +84,7 @@ def write_step(
     if file and events:
         storage.write(file, b"".join(records))
     if index:
-        records_of_shapes = [
-            ShapeRecord(name, name, shape) for name, shape in (shapes or {}).items()
-        ]
+        records_of_shapes = [ShapeRecord(name, name, shape) for name, shape in (shapes or {}).items()]
         head = IndexMeta(mode, mode_step, file, meta or {})
         storage.write(names.index_key(step, worker), encode_index(head, entries, records_of_shapes))
 

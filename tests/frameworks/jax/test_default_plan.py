@@ -1,4 +1,4 @@
-"""What the hook for JAX observes when it is given a place and nothing else."""
+"""What the hook for JAX observes when it gets only a place."""
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +7,8 @@ import optax
 import pytest
 
 import smdebug.jax as smd
-from smdebug.runs.diagnosing import diagnose
-from smdebug.trials.observations import ObservationsUnavailable
+from smdebug.runs.evaluation.diagnosing import diagnose
+from smdebug.trials.observations.whole_run import ObservationsUnavailable
 
 
 @pytest.fixture
@@ -84,9 +84,7 @@ def test_numbers_are_series_and_trees_are_measured(run):
 def descend(run, *, change, steps=12, given=False):
     """Train three layers; `change` returns the parameters of the next step."""
     key = jax.random.key(0)
-    params = {
-        name: {"kernel": jax.random.normal(key, (6, 6))} for name in ("layer0", "layer1", "layer2")
-    }
+    params = {name: {"kernel": jax.random.normal(key, (6, 6))} for name in ("layer0", "layer1", "layer2")}
     gradient = jax.jit(jax.grad(lambda p: sum(jnp.mean(p[n]["kernel"] ** 2) for n in p)))
     with smd.Hook(run) as hook:
         for _ in range(steps):
@@ -157,16 +155,12 @@ def test_parameters_that_an_optimizer_leaves_alone_are_not_lost(run):
 
 
 def test_a_given_update_that_does_not_arrive_is_found(run):
-    descend(
-        run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "layer1": p["layer1"]}, given=True
-    )
+    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "layer1": p["layer1"]}, given=True)
     assert issues(run) == [("lost update", 1, ("layer1/kernel",))]
 
 
 def test_most_of_a_model_may_be_frozen_without_a_word(run):
-    descend(
-        run, change=lambda p, u: {**p, "layer0": jax.tree.map(jnp.add, p["layer0"], u["layer0"])}
-    )
+    descend(run, change=lambda p, u: {**p, "layer0": jax.tree.map(jnp.add, p["layer0"], u["layer0"])})
     assert issues(run) == []
 
 
@@ -178,7 +172,11 @@ def test_micro_batches_without_an_update_are_not_steps_of_the_optimizer(run):
 
     trial = descend(run, change=change)
     assert [trial.facts(step)["optimizer_steps"] for step in range(1, 6)] == [
-        *(True, False, False, False, True)
+        True,
+        False,
+        False,
+        False,
+        True,
     ]
     assert issues(run) == []
 

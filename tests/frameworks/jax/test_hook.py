@@ -71,7 +71,9 @@ def test_trees_are_saved_leaf_by_leaf_under_their_paths(run):
     assert trial.tensor_names(collection="biases") == ["Dense_0/bias", "Dense_1/bias"]
     assert trial.tensor_names(collection="losses") == ["loss"]
     assert trial.tensor_names(collection="outputs") == [
-        *("output/Dense_0", "output/Dense_1", "output/__call__")
+        "output/Dense_0",
+        "output/Dense_1",
+        "output/__call__",
     ]
     for step, (params, gradients) in enumerate(held):
         for name, tree in (("", params), ("gradient/", gradients)):

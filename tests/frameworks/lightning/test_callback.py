@@ -116,7 +116,8 @@ def test_a_model_that_is_trained_after_another_takes_its_place(run, tmp_path):
     trial = smd.create_trial(str(run))
     assert trial.steps(smd.modes.TRAIN) == list(range(6))
     assert {name for name in trial.tensor_names() if "net.2.weight" in name} == {
-        *("Module_net.2.weight", "gradient/Module_net.2.weight"),
+        "Module_net.2.weight",
+        "gradient/Module_net.2.weight",
     }
     gradient = trial.tensor("gradient/Module_net.0.weight")
     for step, used in enumerate([*first.used, *second.used]):

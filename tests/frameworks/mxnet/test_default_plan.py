@@ -1,4 +1,4 @@
-"""What the hook for Gluon observes when it is given a place and nothing else."""
+"""What the hook for Gluon observes when it gets only a place."""
 
 import mxnet
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from mxnet import autograd, gluon
 
 import smdebug.mxnet as smd
-from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose
 from tests.frameworks.mxnet.test_hook import net_of
 
 
@@ -120,7 +120,5 @@ def test_parameters_without_values_yet_are_measured_once_they_have_them(run):
                 net(mxnet.nd.ones((4, 3))).backward()
     trial = smd.create_trial(run)
     prefix = net.name
-    assert trial.statistics(0).of("parameters").names == [
-        f"{prefix}_bias"
-    ]  # the weight's shape is open
+    assert trial.statistics(0).of("parameters").names == [f"{prefix}_bias"]  # the weight's shape is open
     assert set(trial.statistics(1).of("parameters").names) == {f"{prefix}_bias", f"{prefix}_weight"}

@@ -76,9 +76,7 @@ def test_names_values_and_collections_are_those_of_the_old_library(run):
 def test_a_training_has_the_same_results_with_and_without_the_hook(run, hybridize):
     watched, _ = train(run, hybridize=hybridize)
     alone, _ = train(hybridize=hybridize)
-    for value, other in zip(
-        watched.collect_params().values(), alone.collect_params().values(), strict=True
-    ):
+    for value, other in zip(watched.collect_params().values(), alone.collect_params().values(), strict=True):
         np.testing.assert_array_equal(value.data().asnumpy(), other.data().asnumpy())
 
 

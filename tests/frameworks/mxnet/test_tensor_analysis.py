@@ -48,9 +48,7 @@ def test_its_comparison_tells_the_bad_network_from_the_good_one(paths):
     story.run("002-12", "002-09")
     story.names["path"] = paths["good"]
     story.run("002-38", "002-19", "002-39", "002-40", "002-41", "002-42")
-    variances = {
-        name: np.var(over_steps[0]) for name, over_steps in story["dict_gradients"].items()
-    }
+    variances = {name: np.var(over_steps[0]) for name, over_steps in story["dict_gradients"].items()}
     assert (
         variances["gradient/conv1_weight_bad_hyperparameters"]
         > 100 * variances["gradient/conv1_weight_good_hyperparameters"]

@@ -16,7 +16,7 @@ from torch import distributed, nn
 import smdebug
 import smdebug.pytorch as smd
 from smdebug.exceptions import TrainingStopped
-from smdebug.runs.zooming import request_zoom
+from smdebug.runs.requests.zooming import request_zoom
 from tests.frameworks.pytorch.training import EVERY_STEP, Net
 
 
@@ -45,9 +45,7 @@ def train(run: str, wrap: Any, *, steps: int = 3, hook: bool = True, **settings:
             optimizer.zero_grad()
             criterion(called(inputs), labels).backward()
             weight = next(called.parameters()).grad
-            used.append(
-                weight.to_local().tolist() if hasattr(weight, "to_local") else weight.tolist()
-            )
+            used.append(weight.to_local().tolist() if hasattr(weight, "to_local") else weight.tolist())
             optimizer.step()
             if watch is not None and step == 2 and rank == 0 and settings.get("look_for_stop") == 0:
                 stop = Path(run) / "control"
@@ -98,8 +96,7 @@ def same_results(run: str) -> None:
     watched, _ = train(run, ddp, include_workers="all")
     alone, _ = train(run, ddp, hook=False)
     same = all(
-        torch.equal(here, there)
-        for here, there in zip(watched.parameters(), alone.parameters(), strict=True)
+        torch.equal(here, there) for here, there in zip(watched.parameters(), alone.parameters(), strict=True)
     )
     print(json.dumps({"same": same}))
 

@@ -44,7 +44,9 @@ def test_a_compiled_model_is_compiled_as_often_with_a_hook_as_without(run, wrap)
     trial = smd.create_trial(str(run))
     assert trial.steps() == [0, 3, 6, 9]
     assert {
-        *("Net_fc1.weight", "gradient/Net_fc1.weight", "CrossEntropyLoss_output_0"),
+        "Net_fc1.weight",
+        "gradient/Net_fc1.weight",
+        "CrossEntropyLoss_output_0",
     } <= set(trial.tensor_names(step=9))
 
 
@@ -195,7 +197,5 @@ def test_a_layer_that_is_compiled_alone_hides_only_what_is_inside(run):
         hook.register_module(model)
         model(batch()[0]).sum().backward()
     trial = smd.create_trial(str(run))
-    assert trial.tensor_names(regex="output") == [
-        *("0_output_0", "1_output_0", "Sequential_output_0")
-    ]
+    assert trial.tensor_names(regex="output") == ["0_output_0", "1_output_0", "Sequential_output_0"]
     assert trial.has_tensor("gradient/Sequential_0.fc1.weight")

@@ -44,9 +44,7 @@ def test_names_collections_and_steps_are_those_of_the_old_library(run):
     old = json.loads(OLD_RUN.read_text())
     model, criterion = Net(), nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    reductions = smd.ReductionConfig(
-        reductions=["mean", "variance"], norms=["l2"], abs_reductions=["max"]
-    )
+    reductions = smd.ReductionConfig(reductions=["mean", "variance"], norms=["l2"], abs_reductions=["max"])
     hook = smd.Hook(
         str(run),
         export_tensorboard=True,
@@ -228,9 +226,7 @@ def test_a_saved_model_is_loaded_where_there_is_no_smdebug(run, tmp_path):
         model = torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)
         print(model(torch.ones(1, 8)))
     """
-    alone = subprocess.run(
-        [sys.executable, "-c", elsewhere], check=False, capture_output=True, text=True
-    )
+    alone = subprocess.run([sys.executable, "-c", elsewhere], check=False, capture_output=True, text=True)
     assert alone.stderr == ""
     assert alone.stdout.startswith("tensor([[")
 
@@ -294,9 +290,7 @@ def test_data_loaders_in_processes_leave_the_run_alone(run, how):
     model = Net()
     with hook_in(run) as hook:
         hook.register_module(model)
-        loader = torch.utils.data.DataLoader(
-            data, batch_size=2, num_workers=2, multiprocessing_context=how
-        )
+        loader = torch.utils.data.DataLoader(data, batch_size=2, num_workers=2, multiprocessing_context=how)
         for inputs, _ in loader:
             model(inputs)
     assert trial_of(run).steps() == [0, 1, 2, 3]

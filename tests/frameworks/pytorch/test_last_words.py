@@ -48,16 +48,13 @@ def test_a_model_that_was_not_registered_is_named(run, capsys):
     with smd.Hook(run):
         train(nn.Linear(3, 2))
     output = capsys.readouterr().out
-    assert "because no step began: register the model before it is trained" in output
+    assert "because no step began. Register the model before it is trained" in output
 
 
 def test_a_process_without_a_training_is_named(run, capsys):
     with smdebug.start(str(run)):
         torch.ones(3).sum()
-    assert (
-        "no training of PyTorch, Keras or XGBoost was seen in this process"
-        in capsys.readouterr().out
-    )
+    assert "no training of PyTorch, Keras or XGBoost was seen in this process" in capsys.readouterr().out
 
 
 def test_a_loss_without_a_criterion_is_seen_where_backward_begins(run, capsys):

@@ -74,9 +74,7 @@ def test_models_of_one_class_have_names_of_their_own(run):
     trial = trial_of(run)
     for name, model in {"Net": online, "Net-2": target}.items():
         weight = model.fc1.weight
-        np.testing.assert_array_equal(
-            trial.tensor(f"{name}_fc1.weight").value(0), weight.detach().numpy()
-        )
+        np.testing.assert_array_equal(trial.tensor(f"{name}_fc1.weight").value(0), weight.detach().numpy())
         np.testing.assert_array_equal(gradient(run, f"{name}_fc1.weight"), weight.grad.numpy())
         assert trial.tensor(f"{name}_output_0").steps() == [0]
 

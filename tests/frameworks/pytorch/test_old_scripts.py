@@ -189,9 +189,7 @@ def test_reductions_in_json_are_saved_instead_of_values(run, configured):
     trial = smd.create_trial(run)
     gradient, weight = trial.tensor("gradient/Net_fc1.weight"), trial.tensor("Net_fc1.weight")
     assert set(gradient.reduction_values(1)) == {("min", False), ("max", False), ("l2", False)}
-    assert weight.reduction_value(1, "mean", abs=True) == pytest.approx(
-        np.abs(weight.value(1)).mean()
-    )
+    assert weight.reduction_value(1, "mean", abs=True) == pytest.approx(np.abs(weight.value(1)).mean())
 
 
 def test_a_collection_in_json_selects_tensors_by_regex(run, configured):
@@ -276,16 +274,15 @@ def test_several_losses_are_in_losses(run):
     names = train_with(
         run,
         lambda hook, *of_batch: cross_entropy(*of_batch) + focal(*of_batch),
-        *(cross_entropy, focal),
+        cross_entropy,
+        focal,
     )
     assert names == ["CrossEntropyLoss_output_0", "Focal_output_0"]
 
 
 def test_two_losses_of_one_class_are_numbered(run):
     first, second = Focal(), Focal()
-    names = train_with(
-        run, lambda hook, *of_batch: first(*of_batch) + second(*of_batch), first, second
-    )
+    names = train_with(run, lambda hook, *of_batch: first(*of_batch) + second(*of_batch), first, second)
     assert names == ["Focal_output_0", "Focal_output_1"]
 
 

@@ -16,16 +16,23 @@ from smdebug.logger import get_logger
 PACKAGE = "/python/smdebug/pytorch/"  # all else is called from there
 # What PyTorch calls itself. They lead to what is guarded, and do nothing before.
 DOORS = {
-    *("__call__", "_after_layer", "_after_accumulation", "_before_step", "_before_any_forward"),
-    *(
-        "before_forward",
-        "before_update",
-        "after_optimizer",
-        "after_step",
-        "_with_gradients",
-        "tell",
-    ),
-    *("optimizer_made", "loss_called", "in_backward", "are_awaited", "_guarded", "_contained"),
+    "__call__",
+    "_after_layer",
+    "_after_accumulation",
+    "_before_step",
+    "_before_any_forward",
+    "before_forward",
+    "before_update",
+    "after_optimizer",
+    "after_step",
+    "_with_gradients",
+    "tell",
+    "optimizer_made",
+    "loss_called",
+    "in_backward",
+    "are_awaited",
+    "_guarded",
+    "_contained",
 }
 
 
@@ -104,9 +111,7 @@ def test_after_an_error_the_next_start_watches_again(tmp_path, logged, monkeypat
     with smdebug.start(tmp_path / "failed"), monkeypatch.context() as broken:
         broken.setattr(_Watcher, "_watch", lambda *_, **__: 1 / 0)
         train()
-    assert [
-        message for message in logged if "not watched, but goes on: ZeroDivisionError" in message
-    ]
+    assert [message for message in logged if "not watched, but goes on: ZeroDivisionError" in message]
     with smdebug.start(tmp_path / "next"):
         train()
     assert len(smd.create_trial(str(tmp_path / "next")).series("loss")) == 8

@@ -22,9 +22,7 @@ def two_ranks(story, run):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    paths = os.pathsep.join(
-        map(str, [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT])
-    )
+    paths = os.pathsep.join(map(str, [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT]))
     ranks = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.frameworks.pytorch.rank", story, str(run)],
@@ -46,12 +44,7 @@ def two_ranks(story, run):
     output = [rank.communicate(timeout=120)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], output
     printed = [
-        {
-            k: v
-            for line in text.splitlines()
-            if line.startswith("{")
-            for k, v in json.loads(line).items()
-        }
+        {k: v for line in text.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
         for text in output
     ]
     return printed, "".join(output)
@@ -146,9 +139,7 @@ def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
     observed = smd.create_trial(str(run)).observations
     assert observed.differing(0) == []
     drifted = {found.name for found in observed.differing(10)}
-    assert drifted == {
-        f"Net_{layer}.{part}" for layer in ("fc1", "fc2") for part in ("weight", "bias")
-    }
+    assert drifted == {f"Net_{layer}.{part}" for layer in ("fc1", "fc2") for part in ("weight", "bias")}
 
 
 @since("2.6", "fully_shard() for everybody")
@@ -193,7 +184,5 @@ def test_data_parallel_models_keep_their_names(run):
         hook.register_module(model)
         model(batch()[0]).sum().backward()
     names = smd.create_trial(str(run)).tensor_names()
-    assert {"Net_fc1.weight", "gradient/Net_fc1.weight", "fc1_output_0", "Net_output_0"} <= set(
-        names
-    )
+    assert {"Net_fc1.weight", "gradient/Net_fc1.weight", "fc1_output_0", "Net_output_0"} <= set(names)
     assert not [name for name in names if "module" in name or "DataParallel" in name]

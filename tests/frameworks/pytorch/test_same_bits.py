@@ -137,9 +137,7 @@ def adversaries(watch):
     optimizers = [adam(generator), adam(critic)]
     for _ in range(STEPS):
         optimizers[1].zero_grad()
-        (
-            critic(generator(torch.randn(5, 4)).detach()) - critic(torch.randn(5, 8))
-        ).mean().backward()
+        (critic(generator(torch.randn(5, 4)).detach()) - critic(torch.randn(5, 8))).mean().backward()
         optimizers[1].step()
         optimizers[0].zero_grad()
         (-critic(generator(torch.randn(5, 4)))).mean().backward()
@@ -228,9 +226,7 @@ def compiled_with_its_loss(watch):
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(8, 6), nn.Dropout(0.2), nn.Linear(6, 3))
     optimizer = adam(model)
-    called = torch.compile(
-        lambda inputs, labels: F.cross_entropy(model(inputs), labels), backend="eager"
-    )
+    called = torch.compile(lambda inputs, labels: F.cross_entropy(model(inputs), labels), backend="eager")
     for _ in range(STEPS):
         optimizer.zero_grad()
         called(*batch()).backward()
@@ -252,26 +248,23 @@ def one_rank():
 WAYS = {
     way.__name__: way
     for way in (
-        *(
-            plain,
-            validated,
-            accumulated,
-            autocast,
-            closures,
-            adversaries,
-            checkpointed,
-            masters,
-            by_hand,
-        ),
-        *(data_parallel, distributed_data_parallel),
+        plain,
+        validated,
+        accumulated,
+        autocast,
+        closures,
+        adversaries,
+        checkpointed,
+        masters,
+        by_hand,
+        data_parallel,
+        distributed_data_parallel,
     )
 }
 WAYS_SINCE = [
     pytest.param(scaled, marks=since("2.3", "a GradScaler for the CPU")),
     pytest.param(compiled, marks=since("2.6", "graphs that contain what watches modules")),
-    pytest.param(
-        compiled_with_its_loss, marks=since("2.6", "graphs that contain what watches modules")
-    ),
+    pytest.param(compiled_with_its_loss, marks=since("2.6", "graphs that contain what watches modules")),
 ]
 
 
@@ -318,11 +311,7 @@ def tensors_in(state):
         return [state.detach().clone()]
     if isinstance(state, dict):
         return [tensor for value in state.values() for tensor in tensors_in(value)]
-    return (
-        [tensor for value in state for tensor in tensors_in(value)]
-        if isinstance(state, list)
-        else []
-    )
+    return [tensor for value in state for tensor in tensors_in(value)] if isinstance(state, list) else []
 
 
 @pytest.mark.parametrize("watching", [started, hooked, everything])

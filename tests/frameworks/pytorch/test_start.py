@@ -14,9 +14,7 @@ from smdebug.trials import create_trial
 
 def make_model():
     torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4)
-    )
+    return nn.Sequential(nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4))
 
 
 def data():

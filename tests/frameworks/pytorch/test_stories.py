@@ -17,8 +17,14 @@ from tests.frameworks.scripts import PATHS, ROOT, python
 EXAMPLES = ROOT / "examples"
 STORIES = [story.parent.name for story in EXAMPLES.glob("*/story.py")]
 ANIMATIONS = {
-    *("activation_inputs", "activation_inputs_comparison", "activation_outputs", "gradients"),
-    *("gradients_comparison", "layer_inputs", "layer_outputs", "weights"),
+    "activation_inputs",
+    "activation_inputs_comparison",
+    "activation_outputs",
+    "gradients",
+    "gradients_comparison",
+    "layer_inputs",
+    "layer_outputs",
+    "weights",
 }
 FOUND = "Evaluation of the rule CustomGradientRule at step 40 resulted in the condition being met"
 ENDING = [
@@ -103,15 +109,7 @@ def test_a_notebook_prints_its_stored_output(name, notebooks, tmp_path):
     # Numbers depend on the processor; the rest does not.
     without = re.compile(r"[\d.e+-]+")
     assert without.sub("#", printed_in(ran)) == without.sub("#", printed_in(kept))
-    shown = [
-        set(output.data)
-        for cell in ran.cells
-        for output in cell.get("outputs", ())
-        if "data" in output
-    ]
+    shown = [set(output.data) for cell in ran.cells for output in cell.get("outputs", ()) if "data" in output]
     assert shown == [
-        set(output.data)
-        for cell in kept.cells
-        for output in cell.get("outputs", ())
-        if "data" in output
+        set(output.data) for cell in kept.cells for output in cell.get("outputs", ()) if "data" in output
     ]

@@ -64,11 +64,7 @@ def test_a_script_is_watched_and_prints_what_it_prints_alone(script):
     assert trial.tensor_names(step=0) == [
         "CrossEntropyLoss_output_0",
         *(f"Net_{layer}.weight" for layer in ("fc1", "fc2")),
-        *(
-            f"gradient/Net_{layer}.{kind}"
-            for layer in ("fc1", "fc2")
-            for kind in ("bias", "weight")
-        ),
+        *(f"gradient/Net_{layer}.{kind}" for layer in ("fc1", "fc2") for kind in ("bias", "weight")),
     ]
     assert trial.tensor("CrossEntropyLoss_output_0").steps(smd.modes.EVAL) == [0]
     assert trial.loaded_all_steps
@@ -112,7 +108,12 @@ def test_the_json_file_configures_what_options_do_not(script):
         )
     )
     watched(
-        *(script, "--config", config, "--save-interval", 3, "--save-all"),
+        script,
+        "--config",
+        config,
+        "--save-interval",
+        3,
+        "--save-all",
         arguments=("--epochs", "2"),
     )
     trial = smd.create_trial(str(script.parent / "from-json"))
@@ -139,9 +140,7 @@ def test_a_script_that_fails_fails_as_it_does_alone(script):
 
 
 def test_a_script_that_goes_elsewhere_still_knows_where_it_lies(script):
-    script.write_text(
-        "import os\nos.chdir('/')\nprint(open(__file__).readline())\nraise KeyError(1)\n"
-    )
+    script.write_text("import os\nos.chdir('/')\nprint(open(__file__).readline())\nraise KeyError(1)\n")
     alone = python(script.name, cwd=script.parent)
     done = python("-m", "smdebug.run", "--out-dir", "run", script.name, cwd=script.parent)
     assert done.stdout == alone.stdout == "import os\n\n"

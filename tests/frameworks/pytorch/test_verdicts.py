@@ -7,12 +7,12 @@ import torch
 
 pytest.importorskip("sklearn")
 
-from bench.verdicts.__main__ import main
-from bench.verdicts.child import train
-from bench.verdicts.judging import judge
-from bench.verdicts.recording import record
-from bench.verdicts.scores import Verdict
-from bench.verdicts.zoo import find
+from corpus.__main__ import main
+from corpus.measuring.child import train
+from corpus.measuring.judging import judge
+from corpus.measuring.recording import record
+from corpus.measuring.scores import Verdict
+from corpus.measuring.zoo import find
 
 
 @pytest.fixture(autouse=True)

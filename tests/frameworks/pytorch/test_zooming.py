@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import smdebug.pytorch as smd
-from smdebug.runs.zooming import request_zoom
-from smdebug.saving.measuring import SMALL
+from smdebug.runs.requests.zooming import request_zoom
+from smdebug.saving.arrays.measurer import SMALL
 
 STEPS = 40
 
@@ -25,9 +25,7 @@ def train(place, hook=None, request=None):
             request_zoom(place, request, steps=3)
         before.append(model[0].weight.detach().clone())
         optimizer.zero_grad()
-        nn.functional.cross_entropy(
-            model(torch.randn(16, 8)), torch.randint(0, 2, (16,))
-        ).backward()
+        nn.functional.cross_entropy(model(torch.randn(16, 8)), torch.randint(0, 2, (16,))).backward()
         optimizer.step()
     return before
 

@@ -1,6 +1,6 @@
 """One training on a backend of Keras: `python -m tests.frameworks.tensorflow.backend NAME [RUN [plan]]`.
 
-Prints the weights that come out, as JSON. With `plan` the hook gets a path and nothing else.
+Prints the weights that come out, as JSON. With `plan` the hook gets only a path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Keras hook observes of a training when it is given a place and nothing else."""
+"""What a Keras hook observes of a training when it gets only a place."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.trials.observations import ObservationsUnavailable
+from smdebug.trials.observations.whole_run import ObservationsUnavailable
 from tests.frameworks.tensorflow.training import EVERY_STEP, compiled, same, trial_of
 
 pytestmark = pytest.mark.usefixtures("same_beginning")
@@ -92,9 +92,7 @@ def test_the_loss_of_every_batch_is_kept_and_not_the_mean_that_keras_logs(run):
 
 def test_losses_of_batches_average_to_the_loss_of_the_epoch(run):
     with smd.KerasHook(str(run)) as hook:
-        history = model_of().fit(
-            INPUTS, LABELS, batch_size=10, epochs=2, verbose=0, callbacks=[hook]
-        )
+        history = model_of().fit(INPUTS, LABELS, batch_size=10, epochs=2, verbose=0, callbacks=[hook])
     losses = trial_of(run).series("loss").values.reshape(2, 12)
     np.testing.assert_allclose(losses.mean(axis=1), history.history["loss"], rtol=1e-5)
 
@@ -131,7 +129,11 @@ def test_parameters_gradients_updates_the_batch_and_outputs_are_measured(run):
     assert set(statistics.kinds) == {"parameters", "gradients", "updates", "inputs", "outputs"}
     assert statistics.of("inputs").names == ["inputs", "labels"]
     assert statistics.of("outputs").names == [
-        *("conv/outputs", "norm/outputs", "relu/outputs", "pool/outputs", "out/outputs"),
+        "conv/outputs",
+        "norm/outputs",
+        "relu/outputs",
+        "pool/outputs",
+        "out/outputs",
         "predictions",
     ]
     kernel = "out/weights/out/kernel:0"
@@ -183,7 +185,8 @@ def test_frozen_layers_and_rows_that_are_the_same_are_noticed(run):
     assert facts["frozen"] == ["dense/weights/dense/kernel:0", "dense/weights/dense/bias:0"]
     assert facts["distinct_rows"] == 1
     assert trial.statistics(0).of("updates").names == [
-        *("update/out/weights/out/kernel:0", "update/out/weights/out/bias:0")
+        "update/out/weights/out/kernel:0",
+        "update/out/weights/out/bias:0",
     ]
 
 
@@ -204,9 +207,7 @@ def test_frozen_layers_and_rows_that_are_the_same_are_noticed(run):
     ],
 )
 def test_a_loss_says_whether_it_takes_probabilities(run, loss, labels, expected):
-    model = keras.Sequential(
-        [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(2)]
-    )
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(2)])
     model.compile("sgd", loss)
     with smd.KerasHook(str(run)) as hook:
         model.fit(INPUTS, labels, batch_size=30, verbose=0, callbacks=[hook])
@@ -321,7 +322,7 @@ def test_whoever_says_what_to_save_gets_that_alone(tmp_path):
 
 
 def test_updates_of_a_model_too_large_to_copy_are_those_of_its_samples(run, monkeypatch):
-    from smdebug.saving import array_updates
+    from smdebug.saving.arrays import array_updates
 
     monkeypatch.setattr(array_updates, "MIN_BYTES", 64)
     trial = watched(run)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import smdebug.tensorflow as smd
-from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose
 from tests.frameworks.tensorflow.training import (
     INPUTS,
     LABELS,
@@ -36,7 +36,8 @@ def test_names_and_collections_are_those_of_the_old_library(run):
     trial = trial_of(run)
     assert trial.steps(smd.modes.TRAIN) == list(range(8))
     assert trial.tensor_names(collection="weights") == [
-        *("dense/weights/dense/kernel:0", "out/weights/out/kernel:0")
+        "dense/weights/dense/kernel:0",
+        "out/weights/out/kernel:0",
     ]
     assert {"dense/weights/dense/bias:0", "out/weights/out/bias:0"} <= set(
         trial.tensor_names(collection="biases")
@@ -322,9 +323,7 @@ def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(run):
     statistics = trial.statistics(1, smd.modes.TRAIN)
     kernel = "dense/weights/dense/kernel:0"
     gradient = "gradients/dense/kernelGrad"
-    assert {kernel, gradient, f"update/{kernel}", "dense/outputs", "inputs"} <= set(
-        statistics.names
-    )
+    assert {kernel, gradient, f"update/{kernel}", "dense/outputs", "inputs"} <= set(statistics.names)
     assert statistics.row(gradient)["rms"] > 0
     assert len(trial.series("loss").of(smd.modes.TRAIN)) == 12
     facts = trial.facts(1, smd.modes.TRAIN)
@@ -352,6 +351,4 @@ def test_replicas_on_two_devices_make_one_worker(run):
     trial = trial_of(run)
     assert printed == {"replicas": 2, "same": True}
     assert trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
-    assert {"loss", "dense/weights/dense/kernel:0", "gradients/dense/kernelGrad"} <= set(
-        trial.tensor_names()
-    )
+    assert {"loss", "dense/weights/dense/kernel:0", "gradients/dense/kernelGrad"} <= set(trial.tensor_names())

@@ -96,9 +96,7 @@ def test_a_recurrent_model_is_trained_from_a_generator(run):
 
 
 def test_reductions_and_shapes_are_saved_instead_of_values(run):
-    reductions = smd.ReductionConfig(
-        reductions=["min", "max", "mean"], abs_norms=["l2"], save_shape=True
-    )
+    reductions = smd.ReductionConfig(reductions=["min", "max", "mean"], abs_norms=["l2"], save_shape=True)
     hook, model = hook_in(run, reduction_config=reductions), functional()
     model.compile("sgd", "mse")
     model.fit(INPUTS, TARGETS, batch_size=12, verbose=0, callbacks=[hook])

@@ -42,9 +42,7 @@ def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
     trial = trial_of(run)
     for step, (loss, gradient, weight) in enumerate(held):
         assert trial.tensor("loss").value(step) == np.float32(loss)
-        np.testing.assert_array_equal(
-            trial.tensor("gradients/dense/kernelGrad").value(step), gradient
-        )
+        np.testing.assert_array_equal(trial.tensor("gradients/dense/kernelGrad").value(step), gradient)
         np.testing.assert_array_equal(trial.tensor("weights/dense/kernel:0").value(step), weight)
     assert {"dense/outputs", "inputs", "predictions"} <= set(trial.tensor_names(step=2))
     assert "adam/learning_rate:0" in trial.tensor_names(step=1, collection="optimizer_variables")

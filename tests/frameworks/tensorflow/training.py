@@ -33,9 +33,7 @@ def hook_in(run, **settings):
 
 
 def fit(model, *callbacks, epochs=2, **more):
-    model.fit(
-        INPUTS, LABELS, batch_size=5, epochs=epochs, verbose=0, callbacks=list(callbacks), **more
-    )
+    model.fit(INPUTS, LABELS, batch_size=5, epochs=epochs, verbose=0, callbacks=list(callbacks), **more)
     return model
 
 

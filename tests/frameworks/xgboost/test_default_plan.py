@@ -1,4 +1,4 @@
-"""What an XGBoost hook observes of a training when it is given a place and nothing else."""
+"""What an XGBoost hook observes of a training when it gets only a place."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import xgboost
 
 import smdebug
 import smdebug.xgboost as smd
-from smdebug.trials.observations import ObservationsUnavailable
+from smdebug.trials.observations.whole_run import ObservationsUnavailable
 from tests.frameworks.xgboost.test_hook import EVERY_ROUND, PARAMETERS, data, train
 
 
@@ -46,7 +46,10 @@ def test_metrics_of_every_round_are_series_and_those_of_saved_rounds_tensors(run
     np.testing.assert_allclose(loss.values, results["train"]["logloss"])
     assert trial.observations.steps() == [*range(10), 10, 20]
     assert trial.tensor_names() == [
-        *("train-auc", "train-logloss", "validation-auc", "validation-logloss")
+        "train-auc",
+        "train-logloss",
+        "validation-auc",
+        "validation-logloss",
     ]
 
 
@@ -85,9 +88,7 @@ def test_a_learning_rate_that_changes_is_a_series(run):
     schedule = xgboost.callback.LearningRateScheduler(rates)
     with smd.Hook(run) as hook:
         xgboost.train(PARAMETERS, data(), 4, callbacks=[schedule, hook])
-    np.testing.assert_allclose(
-        smd.create_trial(run).series("learning_rate/0/0").values, rates, rtol=1e-6
-    )
+    np.testing.assert_allclose(smd.create_trial(run).series("learning_rate/0/0").values, rates, rtol=1e-6)
 
 
 def test_what_is_not_known_is_left_out(run):

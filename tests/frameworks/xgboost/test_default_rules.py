@@ -7,7 +7,7 @@ import pytest
 import xgboost
 
 import smdebug
-from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.trials import create_trial
 from smdebug.xgboost.agreement import agreement, explained_by
 
@@ -19,8 +19,7 @@ PARAMETERS = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.1, "nthre
 
 def matrices(features=FEATURES, labels=LABELS):
     return tuple(
-        xgboost.DMatrix(features[part], label=labels[part])
-        for part in (slice(0, 400), slice(400, None))
+        xgboost.DMatrix(features[part], label=labels[part]) for part in (slice(0, 400), slice(400, None))
     )
 
 
@@ -58,9 +57,7 @@ def test_a_label_among_the_features_is_found(run, leaks, expected):
     assert found(watching) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("is_shuffled", "expected"), [(True, [("memorising", ("b-logloss",))]), (False, [])]
-)
+@pytest.mark.parametrize(("is_shuffled", "expected"), [(True, [("memorising", ("b-logloss",))]), (False, [])])
 def test_labels_that_do_not_belong_to_their_rows_are_found(run, is_shuffled, expected):
     labels = np.random.default_rng(1).permutation(LABELS) if is_shuffled else LABELS
     depth = {"max_depth": 8 if is_shuffled else 3, "eta": 0.3 if is_shuffled else 0.1}
@@ -69,9 +66,7 @@ def test_labels_that_do_not_belong_to_their_rows_are_found(run, is_shuffled, exp
     assert found(watching) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("weight", "expected"), [(1e9, [("not learning", ("predictions",))]), (1, [])]
-)
+@pytest.mark.parametrize(("weight", "expected"), [(1e9, [("not learning", ("predictions",))]), (1, [])])
 def test_trees_without_a_split_are_found(run, weight, expected):
     with smdebug.start(run) as watching:
         boost(parameters={"min_child_weight": weight}, rounds=12)

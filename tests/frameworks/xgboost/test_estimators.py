@@ -49,9 +49,7 @@ def test_an_estimator_that_stops_early_saves_each_round_and_predicts_the_same(tm
     assert "feature_importance/gain/f0" in trial.tensor_names()
 
 
-def test_copies_of_an_estimator_are_trained_unwatched_which_is_reported_once(
-    tmp_path, rows, caplog
-):
+def test_copies_of_an_estimator_are_trained_unwatched_which_is_reported_once(tmp_path, rows, caplog):
     values, labels = rows
     hook = smd.Hook(tmp_path / "run", save_config=EVERY_ROUND)
     model = xgboost.XGBRegressor(n_estimators=3, callbacks=[hook])

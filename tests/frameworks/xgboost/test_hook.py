@@ -9,7 +9,7 @@ import xgboost
 
 import smdebug.xgboost as smd
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-from smdebug.xgboost.utils import get_dmatrix, parse_tree_model
+from smdebug.xgboost.data import get_dmatrix, parse_tree_model
 
 OLD_RUN = Path(__file__).parents[2] / "golden" / "runs" / "xgboost_hook.expected.json"
 PARAMETERS = {
@@ -20,8 +20,15 @@ PARAMETERS = {
     "eval_metric": ["logloss", "auc"],
 }
 ALL = [
-    *("metrics", "losses", "hyperparameters", "predictions", "labels", "feature_importance"),
-    *("average_shap", "full_shap", "trees"),
+    "metrics",
+    "losses",
+    "hyperparameters",
+    "predictions",
+    "labels",
+    "feature_importance",
+    "average_shap",
+    "full_shap",
+    "trees",
 ]
 EVERY_ROUND = smd.SaveConfig(save_interval=1)
 
@@ -63,9 +70,7 @@ def test_names_shapes_and_collections_are_those_of_the_old_library(run):
     trial = smd.create_trial(str(run))
     assert trial.steps() == old["steps"]["GLOBAL"]
     found = {n for n in trial.tensor_names() if "feature_importance" not in n}
-    assert found == {n for n in old["tensor_names"] if "feature_importance" not in n} | {
-        "trees/Category"
-    }
+    assert found == {n for n in old["tensor_names"] if "feature_importance" not in n} | {"trees/Category"}
     for name, of_modes in old["tensors"].items():
         before = of_modes["modes"]["GLOBAL"]["values"]["2"]["default"]
         value = trial.tensor(name).value(2)
@@ -125,7 +130,10 @@ def test_metrics_are_saved_every_tenth_round_unless_told_otherwise(run):
     trial = smd.create_trial(str(run))
     assert trial.steps() == [0, 10, 20]
     assert trial.tensor_names() == [
-        *("train-auc", "train-logloss", "validation-auc", "validation-logloss"),
+        "train-auc",
+        "train-logloss",
+        "validation-auc",
+        "validation-logloss",
     ]
 
 
@@ -178,9 +186,7 @@ def test_several_classes_have_several_trees_and_shap_values_each(run):
     ],
     ids=["linear", "several targets"],
 )
-def test_what_a_booster_cannot_give_is_reported_once_and_the_rest_saved(
-    run, parameters, lacks, caplog
-):
+def test_what_a_booster_cannot_give_is_reported_once_and_the_rest_saved(run, parameters, lacks, caplog):
     values = np.random.default_rng(0).random((30, 4))
     rows = xgboost.DMatrix(values, label=values[:, :2])
     with hook_in(run, train_data=rows, validation_data=rows) as hook:
@@ -287,9 +293,7 @@ def test_data_may_be_given_as_files(run, tmp_path):
         smd.Hook(str(run), train_data=3)
 
 
-def test_the_hook_of_the_process_is_made_from_json_with_its_own_interval(
-    run, tmp_path, monkeypatch
-):
+def test_the_hook_of_the_process_is_made_from_json_with_its_own_interval(run, tmp_path, monkeypatch):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"LocalPath": str(run)}))
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(path))

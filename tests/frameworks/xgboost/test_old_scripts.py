@@ -8,7 +8,7 @@ import xgboost
 
 import smdebug.xgboost as smd
 from smdebug.exceptions import SMDebugValueError
-from smdebug.saving.error_agent import BASE_ERROR_MESSAGE, ErrorHandlingAgent
+from smdebug.saving.hooks.error_agent import BASE_ERROR_MESSAGE, ErrorHandlingAgent
 
 
 @pytest.fixture(autouse=True)

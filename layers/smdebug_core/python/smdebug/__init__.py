@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smdebug.compatibility.finder import follow_old_addresses
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
 
 if TYPE_CHECKING:
     from smdebug.config.keys import CollectionKeys
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
-    from smdebug.runs.diagnosing import diagnose
-    from smdebug.saving.loop_hook import Hook
-    from smdebug.starting import start
+    from smdebug.launching.starting import start
+    from smdebug.runs.evaluation.diagnosing import diagnose
+    from smdebug.saving.hooks.loop_hook import Hook
+
+follow_old_addresses()
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,12 +33,12 @@ __all__ = [
 # A program that only reads a run need not load what writes one.
 _HOMES = {
     "CollectionKeys": "smdebug.config.keys",
-    "Hook": "smdebug.saving.loop_hook",
+    "Hook": "smdebug.saving.hooks.loop_hook",
     "ReductionConfig": "smdebug.config.reduction_config",
     "SaveConfig": "smdebug.config.save_config",
     "SaveConfigMode": "smdebug.config.save_config",
-    "diagnose": "smdebug.runs.diagnosing",
-    "start": "smdebug.starting",
+    "diagnose": "smdebug.runs.evaluation.diagnosing",
+    "start": "smdebug.launching.starting",
 }
 _ROOMS = {"ui"}  # smdebug.ui(…) needs no import of its own: the module can be called
 

@@ -132,11 +132,7 @@ class RulesFileError(SMDebugValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return (
-            f"{self.file}: {self.entry}: {self.problem}"
-            if self.entry
-            else f"{self.file}: {self.problem}"
-        )
+        return f"{self.file}: {self.entry}: {self.problem}" if self.entry else f"{self.file}: {self.problem}"
 
 
 class StackUnknown(SMDebugValueError):
@@ -162,17 +158,14 @@ class RunUnknown(SMDebugValueError):
     def __str__(self) -> str:
         hint = f" Did you mean {self.nearest}?" if self.nearest else ""
         return (
-            f"Run {self.run} is unknown: it is not in a watched bucket, or has not saved anything yet."
-            f"{hint}"
+            f"Run {self.run} is unknown: it is not in a watched bucket, or has not saved anything yet.{hint}"
         )
 
 
 class RuleUnknown(SMDebugValueError):
     """No rule of that name watches the run: choose one of those that the message lists."""
 
-    def __init__(
-        self, rule: str, run: str, known: tuple[str, ...] = (), nearest: str | None = None
-    ):
+    def __init__(self, rule: str, run: str, known: tuple[str, ...] = (), nearest: str | None = None):
         super().__init__(rule, run, known, nearest)
         self.rule = rule
         self.run = run
@@ -284,9 +277,7 @@ class TensorUnavailable(SMDebugError):
 class TensorUnavailableForStep(SMDebugError):
     """The step has no value of this tensor; it may have reductions, which the message then mentions."""
 
-    def __init__(
-        self, tname: str, step: int, mode: ModeKeys | None = None, has_reductions: bool = False
-    ):
+    def __init__(self, tname: str, step: int, mode: ModeKeys | None = None, has_reductions: bool = False):
         mode = _global_unless(mode)
         super().__init__(tname, step, mode, has_reductions)
         self.tname = tname
@@ -295,10 +286,7 @@ class TensorUnavailableForStep(SMDebugError):
         self.has_reductions = has_reductions
 
     def __str__(self) -> str:
-        hint = (
-            "This tensor has reductions saved for this step. "
-            "You might want to query for the reductions."
-        )
+        hint = "This tensor has reductions saved for this step. You might want to query for the reductions."
         return (
             f"Value for tensor {self.tname} is not available for step {self.step} "
             f"with mode {self.mode.name} as it was not saved."
@@ -393,8 +381,7 @@ class RuleEvaluationConditionMet(SMDebugError):
 
     def __str__(self) -> str:
         return (
-            f"Evaluation of the rule {self.rule_name} at step {self.step} "
-            "resulted in the condition being met"
+            f"Evaluation of the rule {self.rule_name} at step {self.step} resulted in the condition being met"
         )
 
 

@@ -8,9 +8,7 @@ from typing import Final
 
 # Control characters (among them ESC, with which a text can rewrite a terminal), lone surrogates, and the
 # characters that separate lines or change the direction of writing.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON: Final = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", ""))
 
 _LONGEST_NAME = 256

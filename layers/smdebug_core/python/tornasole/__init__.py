@@ -1,5 +1,5 @@
-"""For code written against tornasole, the first name of smdebug: every module imports from smdebug."""
+"""An older name of smdebug: `smdebug/compatibility/addresses.py` lists what it offers."""
 
-from smdebug.mode_keys import ModeKeys as modes
+from smdebug.compatibility.finder import become_old_module
 
-__all__ = ["modes"]
+become_old_module(__name__)

@@ -1,5 +1,5 @@
-"""For code written against tornasole: `from tornasole_rules import modes`."""
+"""An older name of smdebug: `smdebug/compatibility/addresses.py` lists what it offers."""
 
-from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
+from smdebug.compatibility.finder import become_old_module
 
-__all__ = ["modes"]
+become_old_module(__name__)

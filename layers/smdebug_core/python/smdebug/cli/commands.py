@@ -23,7 +23,7 @@ from smdebug.plain_text import escaped, escaped_in_json
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# In the order of the help. Each is a module of this package, loaded when called.
+# In the order of the help.
 COMMANDS = {
     "inspect": "Summarise a run",
     "tensor": "Show one tensor over the steps of a run",
@@ -36,7 +36,7 @@ COMMANDS = {
     "report": "Write a run as one page of HTML",
     "plot": "Draw distributions and curves",
     "export": "Export tensors to TensorBoard, safetensors, npz or parquet",
-    "zoom": "Make a training save tensors whole",
+    "zoom": "Make a training save whole tensors",
     "runs": "List the runs of a folder, bucket or deployed debugger",
     "status": "Show the rule status of a watched run",
     "findings": "List the findings of a watched run",
@@ -52,16 +52,30 @@ COMMANDS = {
     "doctor": "Check the installation and the AWS account",
     "completion": "Print the completion script for your shell",
 }
+# The room of each group's modules, and its commands: `watch` is `runs/watch_command.py`, loaded when called.
 _GROUPS = {
     "Runs in a folder or bucket": (
-        *("evaluate", "watch", "ui", "runs", "inspect", "tensor", "rules", "compare"),
-        "verify",
+        "runs",
+        (
+            "evaluate",
+            "watch",
+            "ui",
+            "runs",
+            "inspect",
+            "tensor",
+            "rules",
+            "compare",
+            "verify",
+        ),
     ),
-    "A training in progress": ("zoom",),
-    "Reports and exports": ("report", "plot", "export"),
-    "Deployed debugger": (*("status", "findings", "attach", "detach", "stop", "logs"),),
-    "From SageMaker Debugger": ("migrate", "import-sagemaker"),
-    "This machine": ("run", "demo", "local", "doctor", "completion"),
+    "A training in progress": ("runs", ("zoom",)),
+    "Reports and exports": ("reports", ("report", "plot", "export")),
+    "Deployed debugger": (
+        "deployed",
+        ("status", "findings", "attach", "detach", "stop", "logs"),
+    ),
+    "From SageMaker Debugger": ("sagemaker", ("migrate", "import-sagemaker")),
+    "This machine": ("this_machine", ("run", "demo", "local", "doctor", "completion")),
 }
 
 _COMPLETION = "_SMDEBUG_COMPLETE"
@@ -109,7 +123,8 @@ class Commands(click.Group):
             return None
         from importlib import import_module
 
-        module = import_module(f"smdebug.cli.{cmd_name.replace('-', '_')}_command")
+        room = next(room for room, names in _GROUPS.values() if cmd_name in names)
+        module = import_module(f"smdebug.cli.{room}.{cmd_name.replace('-', '_')}_command")
         command: click.Command = module.command
         return command
 
@@ -143,7 +158,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in _GROUPS.items():
+        for title, (_, names) in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
@@ -213,28 +228,24 @@ def smdebug() -> None:
 
 
 # Since click 8.2 a command without arguments ends with this error; before, it exited after its help.
-_NoArguments: type[Exception] = getattr(
-    click.exceptions, "NoArgsIsHelpError", click.exceptions.Exit
-)
+_NoArguments: type[Exception] = getattr(click.exceptions, "NoArgsIsHelpError", click.exceptions.Exit)
 
 
 def run_command(argv: Sequence[str]) -> int:
     """Run a command line; return its exit code."""
     args = list(argv)
     if args[:1] == ["run"]:  # its output, logs and exceptions are the script's own
-        from smdebug.cli.run_command import run_script
+        from smdebug.cli.this_machine.run_command import run_script
 
         return run_script(args[1:])
     if _COMPLETION in os.environ:
-        from smdebug.cli.shells import register_shells
+        from smdebug.cli.this_machine.shells import register_shells
 
         register_shells()
     options = CommonOptions(json="--json" in args, debug="--debug" in args)
     try:
         with _quiet_library(options.debug):
-            code = smdebug.main(
-                args, prog_name="smdebug", standalone_mode=False, color=_use_colour()
-            )
+            code = smdebug.main(args, prog_name="smdebug", standalone_mode=False, color=_use_colour())
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _interrupted()
     except click.exceptions.Exit as done:

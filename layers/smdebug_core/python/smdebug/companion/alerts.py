@@ -41,9 +41,7 @@ class Alerts:
         scheme = address.partition("://")[0]
         filled, missing = with_environment(address)
         if missing:
-            self._report(
-                f"smdebug: no alerts to {scheme}://: the environment has no {', '.join(missing)}"
-            )
+            self._report(f"smdebug: no alerts to {scheme}://: the environment has no {', '.join(missing)}")
             return
         target = apprise.Apprise()
         if target.add(filled):

@@ -16,15 +16,11 @@ from smdebug.exceptions import SMDebugError
 from smdebug.files.names import STOP_KEY
 from smdebug.plain_text import escaped
 from smdebug.rules.loading import rules_in_file
-from smdebug.rules.rule_sets import DEFAULT
-from smdebug.runs.evaluating import configurations
-from smdebug.runs.following import Change, Kind
+from smdebug.runs.evaluation.following import Change, Kind
 from smdebug.runs.live_run import LiveRun
-from smdebug.service.records import STOP_TRAINING, RuleConfiguration
-from smdebug.service.rules_file import RULES_FILE, parse_rules
+from smdebug.service.records import STOP_TRAINING
 from smdebug.storage import open_storage
 from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
-from smdebug.trials import Trial
 
 
 class Companion:
@@ -32,11 +28,8 @@ class Companion:
 
     def __init__(self, place: str, alerts: Sequence[str] = (), rule_file: str | None = None):
         self._storage = open_storage(place)
-        self._own_rules = _rules_in(rule_file)
-        self._rule_file = rule_file if self._own_rules else None
-        self._run = LiveRun(
-            place, lambda trial: rules_beside(trial, self._own_rules), self._rule_file
-        )
+        self._rule_file = _loadable(rule_file)
+        self._run = LiveRun(place, rule_file=self._rule_file)
         self._alerts = Alerts(alerts, report)
         self._is_stop_requested = False
         self._reported_error = ""
@@ -86,7 +79,7 @@ class Companion:
         following = self._run.following
         return following is not None and any(
             action.get("name") == STOP_TRAINING
-            for rule in rules_beside(following.trial, self._own_rules)
+            for rule in following.rules
             if rule.name in change.issue.all_rules
             for action in rule.actions
         )
@@ -124,24 +117,15 @@ class Companion:
         return shlex.join(words)
 
 
-def rules_beside(trial: Trial, in_file: Sequence[str] = ()) -> list[RuleConfiguration]:
-    """Return the rules of the run, those of its rule file that it does not name, and the default set."""
-    own: Sequence[RuleConfiguration] = ()
-    if trial.storage.exists(RULES_FILE):
-        own = parse_rules(trial.storage.read(RULES_FILE), file=RULES_FILE)
-    named = {rule.rule.lower() for rule in own}
-    own = [*own, *(RuleConfiguration(name, name) for name in in_file if name.lower() not in named)]
-    known = {rule.name for rule in own}
-    return [*own, *(rule for rule in configurations(trial, [DEFAULT]) if rule.name not in known)]
-
-
-def _rules_in(file: str | None) -> list[str]:
-    """Return the rules that the file defines. One that cannot be loaded is reported, and has none."""
+def _loadable(file: str | None) -> str | None:
+    """Return the file; None if its rules cannot be loaded, which is reported."""
     try:
-        return [] if file is None else list(rules_in_file(file))
+        if file is not None:
+            rules_in_file(file)
+        return file
     except SMDebugError as error:
         report(f"smdebug: {error}. The other rules are evaluated without it.")
-        return []
+        return None
 
 
 def report(*lines: str) -> None:

@@ -6,10 +6,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
 
 from smdebug.companion.pipe import TrainingPipe
+from smdebug.runs.evaluation.code_places import place_in
+from smdebug.runs.evaluation.rule_process import busy_place
 
 PATIENCE = 600.0
 """Seconds after the end of a training in which nothing was evaluated."""
@@ -19,9 +19,7 @@ _LOOK_EVERY = 1.0
 class HangWatch:
     """Calls `give_up` with the place in the code, on a thread of its own, if there is no more progress."""
 
-    def __init__(
-        self, pipe: TrainingPipe, give_up: Callable[[str], object], patience: float = PATIENCE
-    ):
+    def __init__(self, pipe: TrainingPipe, give_up: Callable[[str], object], patience: float = PATIENCE):
         self._pipe = pipe
         self._give_up = give_up
         self._patience = patience
@@ -39,19 +37,4 @@ class HangWatch:
         self.note_progress()
         while (left := self._progressed_at + self._patience - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_EVERY))
-        self._give_up(place_of(self._watched))
-
-
-def place_of(thread: int) -> str:
-    """Return which line of whose code the thread is at: the innermost that is neither ours nor Python's."""
-    ours = (str(Path(__file__).parents[1]), sys.base_prefix, sys.prefix, "<")
-    innermost = frame = sys._current_frames().get(thread)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(ours):
-            return _line(frame)
-        frame = frame.f_back
-    return _line(innermost) if innermost is not None else "an unknown line"
-
-
-def _line(frame: FrameType) -> str:
-    return f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+        self._give_up(busy_place() or place_in(sys._current_frames().get(self._watched)))

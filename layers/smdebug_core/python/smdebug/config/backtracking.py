@@ -39,9 +39,7 @@ def explosive(pattern: str, flags: int = 0) -> str:
         if graph.too_many_nodes:
             return "more alternatives and bounded repetitions than can be followed"
         if graph.most_loops_in_a_row > _MOST_LOOPS_IN_A_ROW:
-            return (
-                f"more than {_MOST_LOOPS_IN_A_ROW} endless repetitions in a row over the same text"
-            )
+            return f"more than {_MOST_LOOPS_IN_A_ROW} endless repetitions in a row over the same text"
         if graph.has_two_ways_round():
             return "a repetition of something that can match the same text in several ways"
     return ""
@@ -154,9 +152,7 @@ class _Graph:
         )
 
     def _overlap(self, left: _Part, right: _Part) -> bool:
-        return not left.last or any(
-            self.accepts[a] & self.accepts[b] for a in left.last for b in right.first
-        )
+        return not left.last or any(self.accepts[a] & self.accepts[b] for a in left.last for b in right.first)
 
     def _either(self, parts: list[_Part]) -> _Part:
         return _Part(
@@ -205,9 +201,7 @@ class _Graph:
     def _letters_of(self, code: Any, argument: Any) -> frozenset[str]:
         if code is op.LITERAL and not self.ignore_case:
             return frozenset((chr(argument),))
-        accepted = frozenset(
-            filter(lambda letter: self._accepts(code, argument, letter), self.letters)
-        )
+        accepted = frozenset(filter(lambda letter: self._accepts(code, argument, letter), self.letters))
         if self.ignore_case:
             either = {form for a in accepted for form in (a.lower(), a.upper())}
             return frozenset(either & self.letters)
@@ -236,10 +230,7 @@ class _Graph:
         for source, target in self.edges:
             onward.setdefault(source, []).append(target)
         for circle in _circles(range(len(self.accepts)), onward):
-            inside = {
-                node: [other for other in onward.get(node, ()) if other in circle]
-                for node in circle
-            }
+            inside = {node: [other for other in onward.get(node, ()) if other in circle] for node in circle}
             if any(self.edges[a, b] > 1 for a, others in inside.items() for b in others):
                 return True
             if self._diverges(inside):
@@ -307,10 +298,7 @@ class _Graph:
                 continue
             source, target = pair
             onward[pair] = [
-                (a, b)
-                for a in inside[source]
-                for b in inside[target]
-                if self.accepts[a] & self.accepts[b]
+                (a, b) for a in inside[source] for b in inside[target] if self.accepts[a] & self.accepts[b]
             ]
             pending += onward[pair]
             if len(onward) > _MOST_NODES * 40:

@@ -85,8 +85,7 @@ class Collection:
     def save_config(self, config: SaveConfig | Mapping[Any, Any] | None) -> None:
         if config is not None and not isinstance(config, SaveConfig | Mapping):
             raise SMDebugTypeError(
-                "save_config of a collection must be a SaveConfig or a dictionary of modes, "
-                f"not {config!r}"
+                f"save_config of a collection must be a SaveConfig or a dictionary of modes, not {config!r}"
             )
         self._save_config = None if config is None else SaveConfig.parse(config)
 
@@ -113,9 +112,7 @@ class Collection:
     def from_dict(cls: type[C], params: Mapping[str, Any]) -> C:
         """Return the collection described in a collections file; unknown keys are ignored."""
         if not isinstance(params, Mapping) or not isinstance(params.get("name"), str):
-            raise SMDebugValueError(
-                f"A collection must be a dictionary with a name, not {params!r}"
-            )
+            raise SMDebugValueError(f"A collection must be a dictionary with a name, not {params!r}")
         return cls(
             name=params["name"],
             # The old library writes false for a missing one.

@@ -47,9 +47,7 @@ class CollectionManager:
                 if name not in self.collections:
                     self.add(self.collection_class(name, include_regex=regexes))
 
-    def create_collection(
-        self, name: str, cls: Callable[[str], Collection] | None = None
-    ) -> Collection:
+    def create_collection(self, name: str, cls: Callable[[str], Collection] | None = None) -> Collection:
         self.collections[name] = (cls or self.collection_class)(name)
         return self.collections[name]
 
@@ -107,9 +105,7 @@ class CollectionManager:
         open_storage(out_dir).write(COLLECTIONS_FOLDER + filename, self.to_json().encode())
 
     @classmethod
-    def load(
-        cls, filename: str, collection_class: type[Collection] | None = None
-    ) -> CollectionManager:
+    def load(cls, filename: str, collection_class: type[Collection] | None = None) -> CollectionManager:
         """Return the collections in that file, which may be on S3."""
         from smdebug.storage import open_storage
 

@@ -134,13 +134,10 @@ def collect_hook_config_params(params_dict: Parameters) -> dict[str, Any]:
         CONFIG_RDN_CFG_KEY: _reduction_config(given, None),
         CONFIG_REDUCTION_CONFIGS_KEY: {},
         CONFIG_SAVE_CONFIGS_KEY: {},
-        CONFIG_INCLUDE_REGEX_KEY: patterns(given.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex")
-        or None,
+        CONFIG_INCLUDE_REGEX_KEY: patterns(given.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex") or None,
         "out_dir": params_dict.get(CONFIG_OUTDIR_KEY) or DEFAULT_SAGEMAKER_OUTDIR,
         SAVE_CONFIG_MODES_KEY: parse_save_config_modes_dict(given),
-        EXPORT_TENSORBOARD_KEY: truth(
-            given.get(EXPORT_TENSORBOARD_KEY, False), EXPORT_TENSORBOARD_KEY
-        ),
+        EXPORT_TENSORBOARD_KEY: truth(given.get(EXPORT_TENSORBOARD_KEY, False), EXPORT_TENSORBOARD_KEY),
         TENSORBOARD_DIR_KEY: given.get(TENSORBOARD_DIR_KEY),
     }
     for flag in (CONFIG_SAVE_ALL_KEY, CONFIG_DRYRUN_KEY):
@@ -176,9 +173,7 @@ def add_collections_to_manager(
             collection.reduction_config = first.with_(*others)
         for entry in entries:
             _include(collection, patterns(entry.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex"))
-        histograms = [
-            truth(entry.get("save_histogram", True), "save_histogram") for entry in entries
-        ]
+        histograms = [truth(entry.get("save_histogram", True), "save_histogram") for entry in entries]
         collection.save_histogram = any(histograms)
 
 
@@ -203,9 +198,7 @@ def parse_save_config_dict(params: Parameters, mode: ModeKeys | None = None) -> 
         raise SMDebugValueError(f"{mode!r} is not a mode")
     prefix = "" if mode is None else f"{mode.name.lower()}."
     given = _parameters(params, "Save parameters")
-    settings = {
-        field: given[prefix + field] for field in SAVE_CONFIG_FIELDS if prefix + field in given
-    }
+    settings = {field: given[prefix + field] for field in SAVE_CONFIG_FIELDS if prefix + field in given}
     if "save_steps" in settings:
         settings["save_steps"] = whole_numbers(settings["save_steps"], prefix + "save_steps")
     return settings
@@ -269,9 +262,7 @@ def _reduction_config(given: Parameters, of_hook: ReductionConfig | None) -> Red
 
 
 def _save_config(modes: ModeParameters) -> SaveConfig:
-    return SaveConfig(
-        {mode: SaveConfigMode.from_dict(settings) for mode, settings in modes.items()}
-    )
+    return SaveConfig({mode: SaveConfigMode.from_dict(settings) for mode, settings in modes.items()})
 
 
 def _over(modes: ModeParameters, defaults: Parameters) -> dict[ModeKeys, Parameters]:
@@ -280,10 +271,7 @@ def _over(modes: ModeParameters, defaults: Parameters) -> dict[ModeKeys, Paramet
 
 def _both_schedules(first: SaveConfig, second: SaveConfig) -> SaveConfig:
     return SaveConfig(
-        {
-            mode: _combined(first.get_save_config(mode), second.get_save_config(mode))
-            for mode in ModeKeys
-        }
+        {mode: _combined(first.get_save_config(mode), second.get_save_config(mode)) for mode in ModeKeys}
     )
 
 

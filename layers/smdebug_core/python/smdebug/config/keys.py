@@ -45,17 +45,13 @@ SCALAR_COLLECTIONS = frozenset(
     }
 )
 # Their values are also SageMaker metrics.
-SM_METRIC_COLLECTIONS = frozenset(
-    {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
-)
+SM_METRIC_COLLECTIONS = frozenset({CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS})
 SUMMARIES_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
 # Always saved raw, never as reductions or histograms.
 NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
 NON_HISTOGRAM_COLLECTIONS = NON_REDUCTION_COLLECTIONS
 # They have no values outside training.
-TRAINING_ONLY_COLLECTIONS = frozenset(
-    {CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES}
-)
+TRAINING_ONLY_COLLECTIONS = frozenset({CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES})
 
 DEFAULT_PYTORCH_COLLECTIONS = frozenset(
     {

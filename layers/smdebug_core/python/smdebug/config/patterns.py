@@ -58,9 +58,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         ready = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise SMDebugValueError(
-            f"The pattern {pattern!r} is not a valid regex: {error}."
-        ) from error
+        raise SMDebugValueError(f"The pattern {pattern!r} is not a valid regex: {error}.") from error
     if culprit := _explosive(pattern):
         raise SMDebugValueError(
             f"The pattern {pattern!r} could take forever on some names, because it has {culprit}. "

@@ -26,14 +26,10 @@ class SaveConfigMode:
         save_steps: Iterable[int] | str | None = None,
     ):
         self.save_interval = (
-            DEFAULT_SAVE_INTERVAL
-            if save_interval is None
-            else whole_number(save_interval, "save_interval")
+            DEFAULT_SAVE_INTERVAL if save_interval is None else whole_number(save_interval, "save_interval")
         )
         self.save_steps = whole_numbers(save_steps, "save_steps")
-        self.start_step = (
-            DEFAULT_START_STEP if start_step is None else whole_number(start_step, "start_step")
-        )
+        self.start_step = DEFAULT_START_STEP if start_step is None else whole_number(start_step, "start_step")
         self.end_step = None if end_step is None else whole_number(end_step, "end_step")
         if self.save_interval < 1:
             raise SMDebugValueError(
@@ -122,8 +118,7 @@ class SaveConfig:
         if mode_save_configs is None:
             steps = whole_numbers(save_steps, "save_steps")
             self.mode_save_configs = {
-                mode: SaveConfigMode(save_interval, start_step, end_step, steps)
-                for mode in ModeKeys
+                mode: SaveConfigMode(save_interval, start_step, end_step, steps) for mode in ModeKeys
             }
             return
         if not isinstance(mode_save_configs, Mapping):
@@ -185,9 +180,7 @@ class SaveConfig:
             elif isinstance(value, Mapping):
                 schedules[_mode(key)] = SaveConfigMode.from_dict(value, default_values)
             else:
-                raise SMDebugValueError(
-                    f"The save config of mode {key} must be a dictionary, not {value!r}"
-                )
+                raise SMDebugValueError(f"The save config of mode {key} must be a dictionary, not {value!r}")
         return cls(schedules)
 
     @classmethod
@@ -253,9 +246,7 @@ def _from_zero(schedule: Any) -> Any:
         if type(found.get(name)) is int:
             found[name] = max(0, found[name])
     if isinstance(found.get("save_steps"), list):
-        found["save_steps"] = [
-            step for step in found["save_steps"] if type(step) is not int or step >= 0
-        ]
+        found["save_steps"] = [step for step in found["save_steps"] if type(step) is not int or step >= 0]
     return found
 
 
@@ -267,9 +258,7 @@ class UnknownMode(SMDebugValueError, KeyError):
 
 def _check(mode: object, schedule: object) -> None:
     if not isinstance(mode, ModeKeys):
-        raise SMDebugValueError(
-            f"Index a save config with a mode (smdebug.modes), not with {mode!r}"
-        )
+        raise SMDebugValueError(f"Index a save config with a mode (smdebug.modes), not with {mode!r}")
     if schedule is not None and not isinstance(schedule, SaveConfigMode):
         raise SMDebugValueError(
             f"The save config of mode {mode.name} must be a SaveConfigMode, not {schedule!r}"

@@ -13,60 +13,77 @@ LEFT_OUT = "***"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRETS = frozenset(
     {
-        *(
-            "secret",
-            "secrets",
-            "password",
-            "passwords",
-            "passwd",
-            "passphrase",
-            "pwd",
-            "credential",
-        ),
-        *("credentials", "apikey", "apitoken", "authtoken", "accesskey", "secretkey", "privatekey"),
-        *("webhook", "dsn", "cookie", "bearer", "authorization"),
+        "secret",
+        "secrets",
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "credential",
+        "credentials",
+        "apikey",
+        "apitoken",
+        "authtoken",
+        "accesskey",
+        "secretkey",
+        "privatekey",
+        "webhook",
+        "dsn",
+        "cookie",
+        "bearer",
+        "authorization",
     }
 )
 _KEYS_OF = frozenset(
     {
-        *(
-            "api",
-            "access",
-            "secret",
-            "private",
-            "account",
-            "encryption",
-            "license",
-            "signing",
-            "ssh",
-            "sas",
-        ),
+        "api",
+        "access",
+        "secret",
+        "private",
+        "account",
+        "encryption",
+        "license",
+        "signing",
+        "ssh",
+        "sas",
     }
 )
 # Tokens of a vocabulary, and counts of tokens; `pad_token` is text, too.
 _TOKENS_OF_TEXT = frozenset(
     {
-        *(
-            "pad",
-            "eos",
-            "bos",
-            "unk",
-            "sep",
-            "cls",
-            "mask",
-            "start",
-            "end",
-            "image",
-            "audio",
-            "video",
-            "decoder",
-        ),
-        *("additional", "special", "extra", "max", "min", "num", "per"),
+        "pad",
+        "eos",
+        "bos",
+        "unk",
+        "sep",
+        "cls",
+        "mask",
+        "start",
+        "end",
+        "image",
+        "audio",
+        "video",
+        "decoder",
+        "additional",
+        "special",
+        "extra",
+        "max",
+        "min",
+        "num",
+        "per",
     }
 )
 _OF_A_VOCABULARY = frozenset(
     {
-        *("id", "ids", "type", "types", "index", "count", "limit", "length"),
+        "id",
+        "ids",
+        "type",
+        "types",
+        "index",
+        "count",
+        "limit",
+        "length",
     }
 )
 _IN_AN_ADDRESS = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")

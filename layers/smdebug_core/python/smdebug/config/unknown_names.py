@@ -24,23 +24,31 @@ from smdebug.config.save_config import SAVE_CONFIG_FIELDS
 from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import did_you_mean
 
-COLLECTIONS = tuple(
-    sorted(value for name, value in vars(CollectionKeys).items() if not name.startswith("_"))
-)
+COLLECTIONS = tuple(sorted(value for name, value in vars(CollectionKeys).items() if not name.startswith("_")))
 """The collections that hooks know without a pattern. Which of them have tensors depends on the framework."""
 _SECTIONS = (
-    *(CONFIG_OUTDIR_KEY, CONFIG_HOOK_PARAMS_KEY, CONFIG_COLLECTION_CONFIG_KEY, CONFIG_RULES_KEY),
+    CONFIG_OUTDIR_KEY,
+    CONFIG_HOOK_PARAMS_KEY,
+    CONFIG_COLLECTION_CONFIG_KEY,
+    CONFIG_RULES_KEY,
     "S3OutputPath",  # of SageMaker's DebugHookConfig, whose job saves to LocalPath
 )
 _SAVED_HOW = (
-    *(CONFIG_INCLUDE_REGEX_KEY, "reductions", "save_raw_tensor", "save_shape", "save_histogram"),
+    CONFIG_INCLUDE_REGEX_KEY,
+    "reductions",
+    "save_raw_tensor",
+    "save_shape",
+    "save_histogram",
     *SAVE_CONFIG_FIELDS,
     *(f"{mode.name.lower()}.{field}" for mode in ModeKeys for field in SAVE_CONFIG_FIELDS),
 )
 _HOOK_PARAMETERS = (
     *_SAVED_HOW,
-    *(CONFIG_INCLUDE_WORKERS_KEY, CONFIG_SAVE_ALL_KEY, CONFIG_DRYRUN_KEY),
-    *(EXPORT_TENSORBOARD_KEY, TENSORBOARD_DIR_KEY),
+    CONFIG_INCLUDE_WORKERS_KEY,
+    CONFIG_SAVE_ALL_KEY,
+    CONFIG_DRYRUN_KEY,
+    EXPORT_TENSORBOARD_KEY,
+    TENSORBOARD_DIR_KEY,
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -24,10 +23,6 @@ def is_framework_version_supported(framework_type: Any) -> bool:
     return True
 
 
-# `smdebug.core.config_validator` replaces it, so that a test can patch the function there.
-version_check: Callable[[Any], bool] = is_framework_version_supported
-
-
 class ConfigValidator:
     """Decides whether the library is used in this training job."""
 
@@ -39,7 +34,7 @@ class ConfigValidator:
         if is_switched_off():
             get_logger().info("USE_SMDEBUG is false: no hook is created")
             return False
-        if not version_check(self._framework_type):
+        if not is_framework_version_supported(self._framework_type):
             get_logger().info("This version of the framework is not supported: no hook is created")
             return False
         return True

@@ -1,4 +1,4 @@
-"""The causes that a finding can name, with a sentence for each.
+"""The causes that a finding can name, with a title and a sentence for each.
 
 A custom rule may name causes of its own; these are those of the built-in rules.
 """
@@ -24,9 +24,9 @@ CAUSES: Mapping[str, str] = {
     "imbalance": "nearly all labels are of one class",
     "mode mismatch": "modules are in training mode in evaluation, or the other way round",
     "repeated input": "the same rows are repeated within a batch, or step after step",
-    "unscaled input": "inputs have a scale that the model is not made for",
+    "unscaled input": "inputs are not scaled",
     "padding": "nearly all of the input is padding",
-    "loss input": "the loss gets values of a kind that it is not made for",
+    "loss input": "the loss gets the wrong kind of input",
     "constant output": "the model returns the same output for every input",
     "accumulation scale": "the loss of micro-batches is added up, not averaged",
     "corruption": "single values changed in a way that no computation explains",
@@ -39,3 +39,37 @@ CAUSES: Mapping[str, str] = {
     "missing rank": "a rank does not take part in a step",
     "leaked label": "one feature reveals the label",
 }
+
+TITLES: Mapping[str, str] = {
+    "lost update": "Parameters are not updated",
+    "gradients not reset": "Gradients are not reset",
+    "no gradient": "Part of the model gets no gradient",
+    "vanishing gradient": "Gradients vanish",
+    "exploding": "Values explode",
+    "dead activation": "A layer is dead",
+    "saturated activation": "A layer is saturated",
+    "bad initialisation": "Weights are badly initialised",
+    "learning rate": "The learning rate is wrong",
+    "weight decay": "Weight decay is too strong",
+    "not learning": "The model does not learn",
+    "overfitting": "The model overfits",
+    "memorising": "The model memorises",
+    "imbalance": "The labels are imbalanced",
+    "mode mismatch": "Modules are in the wrong mode",
+    "repeated input": "The same inputs are repeated",
+    "unscaled input": "Inputs are not scaled",
+    "padding": "Inputs are mostly padding",
+    "loss input": "The loss gets the wrong input",
+    "constant output": "The output is constant",
+    "accumulation scale": "Accumulated losses are not averaged",
+    "corruption": "Values are corrupted",
+    "spike": "A value spikes",
+    "scaler": "Loss scaling fails",
+    "precision": "A layer computes in the wrong precision",
+    "batch shape": "Inputs and labels differ in number",
+    "replicas differ": "Replicas differ",
+    "ranks alike": "Ranks see the same data",
+    "missing rank": "A rank is missing",
+    "leaked label": "A feature leaks the label",
+}
+"""The headline of a problem with that cause. Findings and JSON have the cause itself."""

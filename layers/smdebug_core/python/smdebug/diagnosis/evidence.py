@@ -122,8 +122,19 @@ def _numbers_of(finding: Mapping[str, Any]) -> str:
     if value is None or _short(value) in message:
         return ""
     place = f"{finding['tensor']}: " if finding.get("tensor") else ""
-    text = f"{place}{finding.get('statistic') or 'value'} {_short(value)}"
+    text = place + measured(str(finding.get("statistic") or "value"), _short(value))
     return text if limit is None else f"{text} (limit {_short(limit)})"
+
+
+def measured(statistic: str, value: str) -> str:
+    """Return the value of a statistic as one says it: `3 times the first loss`, `rms 0.2`."""
+    if statistic.startswith("times "):
+        return f"{value} {statistic}"
+    quantity, is_share, whole = statistic.partition(", as a share of ")
+    if is_share:
+        return f"{quantity} is {value} of {whole}"
+    quantity, is_percent, _ = statistic.partition(" in percent")
+    return f"{quantity} {value} %" if is_percent else f"{statistic} {value}"
 
 
 def _short(value: Any) -> str:

@@ -112,15 +112,11 @@ def _problems(evidence: Iterable[Evidence]) -> list[_Problem]:
     groups: dict[str, list[Evidence]] = {}
     for item in evidence:
         groups.setdefault(item.cause or f"rule {item.rule}", []).append(item)
-    problems = [
-        _Problem(tuple(sorted(group, key=lambda item: item.since))) for group in groups.values()
-    ]
+    problems = [_Problem(tuple(sorted(group, key=lambda item: item.since))) for group in groups.values()]
     return sorted(problems, key=lambda problem: (problem.since, _rank(problem.cause)))
 
 
-def _explanation(
-    symptom: _Problem, problems: Sequence[_Problem], order: Sequence[str]
-) -> Pattern | None:
+def _explanation(symptom: _Problem, problems: Sequence[_Problem], order: Sequence[str]) -> Pattern | None:
     """Return the pattern by which the earliest other problem explains this one."""
     for cause in problems:
         pattern = BY_PAIR.get((cause.cause, symptom.cause))
@@ -139,16 +135,13 @@ def _root(key: str, explained: dict[str, Pattern]) -> str:
     return key
 
 
-def _can_reach(
-    reach: Reach, causes: Sequence[str], symptoms: Sequence[str], order: Sequence[str]
-) -> bool:
+def _can_reach(reach: Reach, causes: Sequence[str], symptoms: Sequence[str], order: Sequence[str]) -> bool:
     """Return whether the cause at one of its places can lead to the symptom at all of its places."""
     if reach is Reach.ANYWHERE or not causes or not symptoms:
         return True
     layers = _distinct(map(layer_of, causes))
     return all(
-        any(_leads_to(reach, layer, layer_of(symptom), order) for layer in layers)
-        for symptom in symptoms
+        any(_leads_to(reach, layer, layer_of(symptom), order) for layer in layers) for symptom in symptoms
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from smdebug.amounts import counted
+from smdebug.diagnosis.causes import TITLES
 from smdebug.diagnosis.issues import Issue, Symptom
 
 MOST_NAMED = 5  # places or workers
@@ -21,7 +22,7 @@ class Part(NamedTuple):
 
 
 def headline(issue: Issue) -> str:
-    """Return the cause and its onset: `Learning rate, since step 720`."""
+    """Return the title of the problem and its onset: `The learning rate is wrong, since step 720`."""
     return f"{title_of(issue)}, {_span(issue)}"
 
 
@@ -33,8 +34,8 @@ def in_a_line(issue: Issue) -> str:
 
 
 def title_of(problem: Issue | Symptom) -> str:
-    """Return the cause, or else the rule that found it."""
-    text = problem.cause or ", ".join(problem.rules)
+    """Return the title of the cause, a custom rule's own cause, or else the rule that found it."""
+    text = TITLES.get(problem.cause) or problem.cause or ", ".join(problem.rules)
     return text[:1].upper() + text[1:]
 
 

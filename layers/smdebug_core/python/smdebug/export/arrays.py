@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.export.observed import Measured, Observed
 from smdebug.export.selection import Saved, Selection, is_several, label, nothing_exported, opened
+from smdebug.numbers.rows import COLUMNS
 from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
+from smdebug.trials.observations.series import Series
 
 Steps = Callable[[Iterable[int]], Iterable[int]]
 
@@ -48,27 +51,37 @@ def export_npz(
     *,
     progress: Steps = iter,
 ) -> int:
-    """Write the values as arrays `name@step` for `numpy.load`; return their number.
+    """Write arrays for `numpy.load`; return their number.
 
-    One value at a time is in memory. npz has no bfloat16, which is widened to float32.
+    Saved values are `name@step`. A measured tensor has an array for each statistic, such as
+    `gradient/fc.weight/abs_mean`, over the steps in `gradient/fc.weight/step`; a scalar of every step has
+    `loss/step`, `loss/mode` and `loss/value`. With several workers, `:worker_1` follows each name. One saved
+    value at a time is in memory. npz has no bfloat16, which is widened to float32.
     """
     count = 0
     seen: set[str] = set()
     trial = opened(run)
     with whole_file(to) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as archive:
-        for name, saved in _labelled(trial, selection, progress):
+
+        def write(name: str, value: NDArray[Any]) -> None:
+            nonlocal count
+            member = name.replace("\0", "")
+            if member in seen:
+                return
+            seen.add(member)
+            with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(value), allow_pickle=False)
+            count += 1
+
+        for name, saved in _labelled(trial, selection, progress, or_observed=True):
             value = saved.value
             if value.dtype.name == "bfloat16":
                 value = value.astype(np.float32)
             elif value.dtype.kind == "O":
                 value = value.astype(np.str_)
-            member = name.replace("\0", "")
-            if member in seen:
-                continue
-            seen.add(member)
-            with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.ascontiguousarray(value), allow_pickle=False)
-            count += 1
+            write(name, value)
+        for name, value in _over_steps(trial, selection or Selection()):
+            write(name, value)
         if not count:
             raise nothing_exported(trial)
     return count
@@ -121,12 +134,41 @@ def _folder_of(to: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def _over_steps(trial: Trial, selection: Selection) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield what was measured of each tensor, and each scalar, as arrays over steps."""
+    several = is_several(trial, selection)
+    rows: dict[tuple[str, str], list[Measured]] = {}
+    parts: dict[tuple[str, str], list[Series]] = {}
+    observed = Observed.of(trial, selection)
+    for step in selection.steps_of(trial):
+        for row in observed.measured_at(step):
+            rows.setdefault((row.name, row.worker), []).append(row)
+        for scalars in observed.scalars_at(step):
+            parts.setdefault((scalars.series.name, scalars.worker), []).append(scalars.series)
+    for (name, worker), measured in rows.items():
+        end = f":{worker}" if several else ""
+        yield f"{name}/step{end}", np.array([row.step for row in measured], np.int64)
+        for statistic in COLUMNS:
+            numbers = [row.summary.of(statistic) for row in measured]
+            yield f"{name}/{statistic}{end}", np.array(numbers, np.float32)
+    for (name, worker), series in parts.items():
+        end = f":{worker}" if several else ""
+        yield f"{name}/step{end}", np.concatenate([part.steps for part in series])
+        yield f"{name}/value{end}", np.concatenate([part.values for part in series])
+        modes = [mode.name for part in series for mode in part.modes]
+        yield f"{name}/mode{end}", np.array(modes, np.str_)
+
+
 def _labelled(
-    run: str | os.PathLike[str] | Trial, selection: Selection | None, progress: Steps
+    run: str | os.PathLike[str] | Trial,
+    selection: Selection | None,
+    progress: Steps,
+    *,
+    or_observed: bool = False,
 ) -> Iterator[tuple[str, Saved]]:
     selection = selection or Selection()
     trial = opened(run)
-    names = set(selection.names(trial))
+    names = set(selection.names(trial, or_observed=or_observed))
     steps = selection.steps_of(trial)
     several = is_several(trial, selection)
     for step in progress(steps):

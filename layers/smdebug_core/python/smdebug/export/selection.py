@@ -19,7 +19,7 @@ from smdebug.exceptions import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
-from smdebug.trials.damaged_values import note_damage
+from smdebug.trials.observations.damaged_values import note_damage
 
 
 class Saved(NamedTuple):
@@ -45,13 +45,16 @@ class Selection:
     skips_damaged: bool = False
     """Leave out damaged values, which `trial.damaged_files` then lists, instead of raising `DamagedFile`."""
 
-    def names(self, trial: Trial) -> list[str]:
-        """Return the names of the selected tensors; raise `SMDebugValueError` if there are none."""
+    def names(self, trial: Trial, *, or_observed: bool = False) -> list[str]:
+        """Return the names of the selected tensors that were saved; raise `SMDebugValueError` without any.
+
+        With `or_observed`, only if there is no measured tensor and no scalar either.
+        """
         if self.worker is not None and self.worker not in trial.workers():
             raise InvalidWorker(self.worker)
         regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
         found = trial.tensor_names(regex=regex, collection=self.collection)
-        if not found:
+        if not (found or (or_observed and any(self.observed_names(trial)))):
             if regex:
                 problem = f"No tensor of {trial.path} matches {' or '.join(_listed(regex))}"
             elif self.collection:
@@ -62,6 +65,16 @@ class Selection:
                 problem = f"{trial.path} has saved no tensor"
             raise SMDebugValueError(f"{problem}: nothing to export")
         return found
+
+    def observed_names(self, trial: Trial) -> tuple[list[str], list[str]]:
+        """Return the names of the selected tensors that were measured, and of the scalars of every step."""
+        regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
+        chosen = trial.chosen_by(regex, self.collection)
+        scalars = trial.observations.series_names()
+        return (
+            trial.measured_tensors(regex=regex, collection=self.collection),
+            [name for name in scalars if chosen is None or chosen(name)],
+        )
 
     def steps_of(self, trial: Trial) -> list[int]:
         """Return the selected steps; raise `SMDebugValueError` if the run lacks one."""

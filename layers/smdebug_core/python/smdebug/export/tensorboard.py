@@ -6,11 +6,15 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from smdebug.export.observed import Observed
 from smdebug.export.selection import Selection, is_several, nothing_exported, opened
 from smdebug.files.tensorboard import encode_histogram, encode_scalar
 from smdebug.numbers.conditions import is_numeric
+from smdebug.numbers.rows import COLUMNS
 from smdebug.storage import Sink, Storage, open_storage
 from smdebug.trials import Trial
+
+_CURVES = tuple(name for name in COLUMNS if name != "count")
 
 
 def export_tensorboard(
@@ -22,22 +26,29 @@ def export_tensorboard(
 ) -> int:
     """Write files for `tensorboard --logdir`; return the number of values.
 
-    Scalars become curves, other tensors histograms. Like the hook, it counts steps within their mode and
-    gives each mode its own folder. `to` is a folder or `s3://bucket/prefix`. Text and booleans are omitted.
+    Scalars become curves, with their values at every step where the run keeps them, and other tensors
+    histograms. A tensor that was measured has a curve for each statistic: `gradient/fc.weight/abs_mean`. Like
+    the hook, it counts steps within their mode and gives each mode its own folder. `to` is a folder or
+    `s3://bucket/prefix`. Text and booleans are omitted.
     """
     selection = selection or Selection()
     trial = opened(run)
     place = open_storage(to if isinstance(to, str) else Path(to))
-    names = set(selection.names(trial))
+    observed = Observed.of(trial, selection)
+    names = set(selection.names(trial, or_observed=True)) - observed.scalars
     several = is_several(trial, selection)
     count = 0
+
+    def tag_of(name: str, worker: str) -> str:
+        return f"{worker}/{name}" if several else name
+
     with _Files(place) as files:
         for step in progress(selection.steps_of(trial)):
             for saved in selection.values_at(trial, step, names):
                 value = saved.value
                 if not value.size or value.dtype.kind == "b" or not is_numeric(value):
                     continue
-                tag = f"{saved.worker}/{saved.name}" if several else saved.name
+                tag = tag_of(saved.name, saved.worker)
                 when = saved.wall_time or 0.0
                 if value.size == 1:
                     only = value.reshape(-1)[0]
@@ -47,6 +58,24 @@ def export_tensorboard(
                     record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
                 files.of(saved.mode.name).write(record.pieces)
                 count += 1
+            for row in observed.measured_at(step):
+                for statistic in _CURVES:
+                    known = row.summary.of(statistic)
+                    if known is None:
+                        continue
+                    tag = tag_of(f"{row.name}/{statistic}", row.worker)
+                    when = row.wall_time or 0.0
+                    record = encode_scalar(tag, float(known), step=row.mode_step, wall_time=when)
+                    files.of(row.mode.name).write(record.pieces)
+                    count += 1
+            for series, worker, saved_at in observed.scalars_at(step):
+                tag = tag_of(series.name, worker)
+                for mode, at, number in zip(
+                    series.modes, series.mode_steps.tolist(), series.values.tolist(), strict=True
+                ):
+                    record = encode_scalar(tag, number, step=at, wall_time=saved_at or 0.0)
+                    files.of(mode.name).write(record.pieces)
+                    count += 1
         if not count:
             raise nothing_exported(trial)
     return count

@@ -50,9 +50,7 @@ class AlikeIndexFiles:
         for tail in self._tails:
             if tail.pieces == pieces:
                 self._in_vain = 0
-                return _with_head(data[:at], tail.says, checksums, file) or parse_index(
-                    data, file=file
-                )
+                return _with_head(data[:at], tail.says, checksums, file) or parse_index(data, file=file)
         says = parse_index(data, file=file)
         self._in_vain += 1
         if _is_independent(data[at:], says, checksums):

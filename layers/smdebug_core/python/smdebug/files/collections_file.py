@@ -99,9 +99,7 @@ def _check_collection(collection: Any, where: str, name: str) -> None:
     for key in ("include_regex", "tensor_names"):
         _check_strings(collection.get(key, []), f"{where}.{key}")
     if type(collection.get("save_histogram", True)) is not bool:
-        raise WrongContent(
-            f"{where}.save_histogram is {shown(collection['save_histogram'])}, not a boolean"
-        )
+        raise WrongContent(f"{where}.save_histogram is {shown(collection['save_histogram'])}, not a boolean")
     reduction_config = collection.get("reduction_config")
     if reduction_config is not None:
         _check_reduction_config(reduction_config, f"{where}.reduction_config")
@@ -142,7 +140,5 @@ def _check_strings(strings: Any, where: str) -> None:
 
 def _is(value: Any, kind: type, where: str) -> Any:
     if type(value) is not kind:
-        raise WrongContent(
-            f"{where} is {shown(value)} instead of {KINDS.get(kind, 'a whole number')}"
-        )
+        raise WrongContent(f"{where} is {shown(value)} instead of {KINDS.get(kind, 'a whole number')}")
     return value

@@ -54,9 +54,7 @@ def dtype_number(dtype: np.dtype[Any]) -> int:
         return STRING
     if dtype.name == "bfloat16":
         return BFLOAT16
-    raise SMDebugTypeError(
-        f"Arrays of {dtype} cannot be saved. Convert it to one of: {', '.join(SAVABLE)}."
-    )
+    raise SMDebugTypeError(f"Arrays of {dtype} cannot be saved. Convert it to one of: {', '.join(SAVABLE)}.")
 
 
 def dtype_of(number: int) -> np.dtype[Any]:

@@ -99,9 +99,7 @@ def parse_record(buffer: Buffer, name: str | None, crc32c: int | None) -> Parsed
     check_footer(buffer, stop, crc)
     parsed = parse_event(buffer, HEADER_SIZE, stop)
     if name is not None and parsed.name != name:
-        raise Malformed(
-            f"the record holds tensor {parsed.name!r}, so the index file belongs to another file"
-        )
+        raise Malformed(f"the record holds tensor {parsed.name!r}, so the index file belongs to another file")
     return parsed
 
 
@@ -158,9 +156,7 @@ def _parse_value(buffer: Buffer, start: int, stop: int, step: int, wall_time: fl
     return Parsed(name, step, wall_time, *parse_tensor(buffer, *tensor), mode, mode_step)
 
 
-def parse_tensor(
-    buffer: Buffer, start: int, stop: int
-) -> tuple[int, tuple[int, ...], int, int, list[str]]:
+def parse_tensor(buffer: Buffer, start: int, stop: int) -> tuple[int, tuple[int, ...], int, int, list[str]]:
     """Parse a TensorProto: 1 dtype, 2 shape, 4 content, 8 strings.
 
     Return (dtype, shape, start, size, strings).
@@ -199,9 +195,7 @@ def parse_tensor(
     if strings:
         raise Malformed(f"it has strings but dtype {dtype_of(dtype)}")
     if size != end - at:
-        raise Malformed(
-            f"shape {shape} of {dtype_of(dtype)} takes {size} bytes, but it has {end - at}"
-        )
+        raise Malformed(f"shape {shape} of {dtype_of(dtype)} takes {size} bytes, but it has {end - at}")
     return dtype, shape, at, size, strings
 
 

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 Check = Literal["minimal", "full", "none"]
 
 
-def decode_event(
-    payload: Buffer, *, file: str, tensor: str | None = None, step: int | None = None
-) -> Event:
+def decode_event(payload: Buffer, *, file: str, tensor: str | None = None, step: int | None = None) -> Event:
     """Return the tensor in the payload of a record; `DamagedFile` if it holds none."""
     try:
         return parse_event(payload, 0, len(payload)).event(payload)
@@ -79,9 +77,7 @@ def read_record(
         raise DamagedFile(file, str(error), name, step) from error
 
 
-def iterate_records(
-    buffer: Buffer, *, file: str, check: Check | bool = "minimal"
-) -> Iterator[Event]:
+def iterate_records(buffer: Buffer, *, file: str, check: Check | bool = "minimal") -> Iterator[Event]:
     """Yield the tensors of a whole event file, in its order.
 
     `check` is how much to verify. "minimal": the checksum of each length, and the footer. "full": also
@@ -91,15 +87,11 @@ def iterate_records(
         try:
             event = parse_event(buffer, start, stop).event(buffer)
         except Malformed as error:
-            raise DamagedFile(
-                file, f"in the record at byte {start - HEADER_SIZE}: {error}"
-            ) from error
+            raise DamagedFile(file, f"in the record at byte {start - HEADER_SIZE}: {error}") from error
         yield event
 
 
-def record_spans(
-    buffer: Buffer, *, file: str, check: Check | bool = "minimal"
-) -> Iterator[tuple[int, int]]:
+def record_spans(buffer: Buffer, *, file: str, check: Check | bool = "minimal") -> Iterator[tuple[int, int]]:
     """Yield start and stop of each payload in a file of records. `check` as for `iterate_records`."""
     at = 0
     while at < len(buffer):
@@ -117,9 +109,7 @@ def record_spans(
         at = stop + FOOTER_SIZE
 
 
-def read_value(
-    buffer: Buffer, *, file: str, name: str, step: int, crc32c: int | None = None
-) -> NDArray[Any]:
+def read_value(buffer: Buffer, *, file: str, name: str, step: int, crc32c: int | None = None) -> NDArray[Any]:
     """Return the value of tensor `name` in one whole record, checked as by `read_record`.
 
     Values of 64 KB and more are views of `buffer`, and writable if it is; smaller ones are copies.
@@ -175,9 +165,7 @@ def _checksums_match(buffer: Buffer, ending: bytes, crc32c: int | None) -> bool:
     if crc32c is None and constant:
         return True
     crc = extend(memoryview(buffer)[HEADER_SIZE:-FOOTER_SIZE])
-    return (crc32c is None or crc == crc32c) and (
-        constant or ending.endswith(footer(crc, "tfrecord"))
-    )
+    return (crc32c is None or crc == crc32c) and (constant or ending.endswith(footer(crc, "tfrecord")))
 
 
 _latest_step = (0, b"")

@@ -48,9 +48,7 @@ def as_saved_array(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError, Warning) as error:  # ragged lists: numpy < 1.24 only warns
-        raise SMDebugTypeError(
-            f"This {type(value).__name__} cannot become an array: {error}"
-        ) from error
+        raise SMDebugTypeError(f"This {type(value).__name__} cannot become an array: {error}") from error
     if dtype_number(array.dtype) == STRING and array.dtype.kind != "U":
         _as_strings(array)  # refuses what is neither str nor UTF-8
     return array
@@ -75,9 +73,7 @@ def encode_event(
     if template is None:
         array = _storable(array)
         if array.dtype.kind in "UO":
-            return _frame_event(
-                _string_template(name, array), (), step, wall_time, mode, mode_step, checksum
-            )
+            return _frame_event(_string_template(name, array), (), step, wall_time, mode, mode_step, checksum)
         template = template_of(name, array.dtype, array.shape)
     content: tuple[Buffer, ...] = ()
     if template.size:
@@ -130,9 +126,7 @@ def _moment(step: int, mode: ModeKeys, mode_step: int) -> _Moment:
     step, mode_step = operator.index(step), operator.index(mode_step)
     if step not in _INT64 or mode_step not in _INT64:
         raise SMDebugValueError(f"Step {step} or mode step {mode_step} has more than 64 bits")
-    _latest_moment = _Moment(
-        step, mode, mode_step, step_field(step), metadata_field(mode, mode_step)
-    )
+    _latest_moment = _Moment(step, mode, mode_step, step_field(step), metadata_field(mode, mode_step))
     return _latest_moment
 
 

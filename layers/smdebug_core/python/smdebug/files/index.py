@@ -135,8 +135,8 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
     except (WrongContent, ChangedFile) as error:
         kind = "damaged" if isinstance(error, ChangedFile) else "not an index file"
         raise IndexReaderException(
-            f"{file} is {kind}: {error}. Restore the file, or remove it to read the run without this "
-            "worker's step."
+            f"{file} is {kind}: {error}. Restore the file, or "
+            "remove it to read the run without this worker's step."
         ) from error
 
 
@@ -180,9 +180,7 @@ def _parse(data: bytes, file: str) -> IndexFile:
         and meta.event_file_name is None
         and index["meta"].get("event_file_name") != ""
     ):
-        raise WrongContent(
-            "it lists tensors, and its meta names no event_file_name to find them in"
-        )
+        raise WrongContent("it lists tensors, and its meta names no event_file_name to find them in")
     return IndexFile(meta, *columns, _shape_records(shapes) if shapes else ())
 
 
@@ -226,11 +224,7 @@ def _check_inside(event_file: Any) -> None:
     """Raise unless this is the key of a file of the run, on any storage."""
     if type(event_file) is not str:
         raise WrongContent(f"meta.event_file_name is {kind_of(event_file)} instead of a string")
-    if (
-        "\\" in event_file
-        or not _OUTSIDE.isdisjoint(event_file.split("/"))
-        or not _is_text(event_file)
-    ):
+    if "\\" in event_file or not _OUTSIDE.isdisjoint(event_file.split("/")) or not _is_text(event_file):
         raise WrongContent(
             f"meta.event_file_name is {shown(event_file)}, which is not a plain path inside the run"
         )
@@ -323,9 +317,7 @@ def _are_shapes(shapes: Sequence[Any]) -> bool:
     if not set(map(type, shapes)) <= _LIST_OR_NONE:
         return False
     sizes = list(chain.from_iterable(filter(None, shapes)))
-    return not sizes or (
-        set(map(type, sizes)) == _INT and min(sizes) >= 0 and max(sizes) <= _LARGEST_OFFSET
-    )
+    return not sizes or (set(map(type, sizes)) == _INT and min(sizes) >= 0 and max(sizes) <= _LARGEST_OFFSET)
 
 
 def _wrong_entry(entries: list[Any]) -> WrongContent:
@@ -349,9 +341,7 @@ def _wrong_entry(entries: list[Any]) -> WrongContent:
         if type(entry.get("dtype")) not in _STR_OR_NONE:
             return WrongContent(f"{where}.dtype is {kind_of(entry['dtype'])} instead of a string")
         if not _are_shapes([entry.get("shape")]):
-            return WrongContent(
-                f"{where}.shape is {shown(entry['shape'])} instead of a list of sizes"
-            )
+            return WrongContent(f"{where}.shape is {shown(entry['shape'])} instead of a list of sizes")
     return WrongContent("its tensor_payload is not a list of tensors")
 
 
@@ -363,9 +353,7 @@ def _shape_records(entries: list[Any]) -> tuple[ShapeRecord, ...]:
             raise WrongContent(f"{where} is {kind_of(entry)} instead of an object")
         name = _name(entry.get("tensorname"), f"{where}.tensorname")
         original_name = entry.get("originalname")
-        original_name = (
-            name if original_name is None else _name(original_name, f"{where}.originalname")
-        )
+        original_name = name if original_name is None else _name(original_name, f"{where}.originalname")
         shape = entry.get("shape")
         if shape is None or not _are_shapes([shape]):
             raise WrongContent(f"{where}.shape is {shown(shape)} instead of a list of sizes")

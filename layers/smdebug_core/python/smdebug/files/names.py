@@ -17,6 +17,7 @@ import re
 from typing import NamedTuple
 
 OBSERVATIONS = "smdebug/"
+OBSERVED_COLLECTION = "observations"  # the collection of these
 """The prefix of tensors that hold observations of other tensors (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
 SERIES = f"{OBSERVATIONS}series/"
@@ -29,7 +30,7 @@ SYSTEM = "system"
 END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.origin`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
-ZOOM_KEY = "control/zoom"  # a request to save tensors whole (`files.zoom_request`)
+ZOOM_KEY = "control/zoom"  # a request to save whole tensors (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"
 COLLECTIONS_FOLDER = "collections/000000000/"
 COLLECTIONS_SUFFIX = "_collections.json"

@@ -104,8 +104,7 @@ class Layout:
         if not isinstance(kinds, dict):
             raise DamagedFile(place, "the layout of its statistics names no tensors")
         tensors = {
-            str(kind): Rows(_tensor(row, place) for row in _rows(rows, place))
-            for kind, rows in kinds.items()
+            str(kind): Rows(_tensor(row, place) for row in _rows(rows, place)) for kind, rows in kinds.items()
         }
         facts = payload.get("facts")
         return cls(tensors, facts if isinstance(facts, dict) else {})

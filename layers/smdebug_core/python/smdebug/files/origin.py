@@ -67,9 +67,7 @@ class Origin:
     def parse(cls, data: bytes, place: str = ORIGIN) -> Origin:
         """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object."""
         if len(data) > MAX_BYTES:
-            raise DamagedFile(
-                place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read"
-            )
+            raise DamagedFile(place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read")
         try:
             content = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -91,9 +89,7 @@ class Origin:
             platform=_text(content.get("platform")),
             host=_text(content.get("host")),
             packages={
-                name: _text(version)
-                for name, version in _entries(packages)
-                if isinstance(version, str)
+                name: _text(version) for name, version in _entries(packages) if isinstance(version, str)
             },
             commit=_text(git.get("commit")),
             branch=_text(git.get("branch")),

@@ -39,9 +39,7 @@ class Replicas(NamedTuple):
 def root_digest(names: Sequence[str], digests: Iterable[Sequence[int]]) -> str:
     """One digest for the digests of many tensors, whatever their order. Rows of zeros are left out."""
     rows = sorted(
-        (name, first, second)
-        for name, (first, second) in zip(names, digests, strict=True)
-        if first or second
+        (name, first, second) for name, (first, second) in zip(names, digests, strict=True) if first or second
     )
     text = json.dumps(rows, separators=(",", ":")).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -61,16 +61,12 @@ def encode_scalar(tag: str, value: float, *, step: int, wall_time: float) -> Enc
     return _summary(tag, b"\x15" + number, step, wall_time)
 
 
-def encode_histogram(
-    tag: str, array: npt.NDArray[Any], *, step: int, wall_time: float
-) -> EncodedRecord:
+def encode_histogram(tag: str, array: npt.NDArray[Any], *, step: int, wall_time: float) -> EncodedRecord:
     """Return the histogram of a tensor's finite values, in fixed buckets that grow by a tenth."""
     return encode_distribution(tag, histogram_of(array), step=step, wall_time=wall_time)
 
 
-def encode_distribution(
-    tag: str, histogram: Histogram, *, step: int, wall_time: float
-) -> EncodedRecord:
+def encode_distribution(tag: str, histogram: Histogram, *, step: int, wall_time: float) -> EncodedRecord:
     """Return the record of a histogram."""
     fields = bytearray()
     for key, number in zip(b"\x09\x11\x19\x21\x29", histogram[:5], strict=True):
@@ -90,9 +86,7 @@ def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0
     return _event(delimited(b"\x22", definition), step, wall_time)
 
 
-def histogram_of(
-    array: npt.NDArray[Any], edges: npt.NDArray[np.float64] | None = None
-) -> Histogram:
+def histogram_of(array: npt.NDArray[Any], edges: npt.NDArray[np.float64] | None = None) -> Histogram:
     """Return the distribution of the finite values of `array`; of complex numbers, the real parts."""
     if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
         raise SMDebugTypeError(f"There is no histogram of {array.dtype}, only of numbers")
@@ -143,9 +137,7 @@ def _is_within_float32(dtype: np.dtype[Any]) -> bool:
     )
 
 
-def _count_by_sorting(
-    edges: npt.NDArray[np.float64], block: npt.NDArray[Any]
-) -> npt.NDArray[np.int64]:
+def _count_by_sorting(edges: npt.NDArray[np.float64], block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Count these finite values per bucket; the last bucket includes its upper edge."""
     values = np.sort(block)
     below = np.searchsorted(values, edges)

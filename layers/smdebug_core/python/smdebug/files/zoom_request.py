@@ -76,9 +76,7 @@ def _text(content: Mapping[str, Any], key: str) -> str | None:
     value = content.get(key)
     if not isinstance(value, str):
         return None
-    return (
-        "".join(letter if letter.isprintable() else " " for letter in value[:500]).strip() or None
-    )
+    return "".join(letter if letter.isprintable() else " " for letter in value[:500]).strip() or None
 
 
 def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from smdebug.exceptions import TrainingStopped
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.framework import require
+from smdebug.saving.hooks.framework import require
 
 require("transformers", "transformers", "huggingface")
 
 from transformers import TrainerCallback  # noqa: E402
 
 from smdebug.pytorch.around_hook import AroundHook  # noqa: E402
-from smdebug.pytorch.names import class_name, unwrapped  # noqa: E402
+from smdebug.pytorch.modules.names import class_name, unwrapped  # noqa: E402
 
 
 class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
@@ -31,9 +31,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     ends; `callback.stopped` has the reason. The run ends with `callback.close()`, or with the process.
     """
 
-    if_no_loss = (
-        'return it from the model, as "loss"; models of transformers do if a batch has labels'
-    )
+    if_no_loss = 'Return it from the model, as "loss"; models of transformers do if a batch has labels'
     _handles: tuple[Any, ...] = ()
     _noted: Any = None  # the model whose training's arguments were noted
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.saving.framework import SHARED_HOMES, lazily
+from smdebug.saving.hooks.framework import SHARED_HOMES, lazily
 
 if TYPE_CHECKING:
     from smdebug.config.keys import CollectionKeys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.jax.hook import Hook
     from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
-    from smdebug.saving.singleton import del_hook, set_hook
+    from smdebug.saving.hooks.singleton import del_hook, set_hook
     from smdebug.trials import create_trial
 
 __all__ = [

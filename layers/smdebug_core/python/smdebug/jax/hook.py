@@ -22,11 +22,11 @@ from typing import Any
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
-from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
-from smdebug.saving.framework import require
-from smdebug.saving.loop_hook import LoopHook, NeutralCollections
-from smdebug.saving.options import HookOptions
+from smdebug.saving.arrays.adapter import Array, Caveat, FrameworkAdapter
+from smdebug.saving.hooks.framework import require
+from smdebug.saving.hooks.loop_hook import LoopHook, NeutralCollections
+from smdebug.saving.hooks.options import HookOptions
+from smdebug.saving.planning.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 
 require("JAX", "jax", "jax")
 
@@ -55,8 +55,8 @@ class JaxAdapter(FrameworkAdapter):
     def to_array(self, value: Any) -> Array:
         if isinstance(value, jax.core.Tracer):
             raise SMDebugTypeError(
-                "it is being traced, and has no value yet. Return it from the jitted function, and record "
-                "what that returns"
+                "it is being traced, and has no value yet. Return it "
+                "from the jitted function, and record what that returns"
             )
         if isinstance(value, jax.Array):
             if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
@@ -114,7 +114,7 @@ class Hook(LoopHook):
             hook.record("loss", loss)
             hook.record_gradients(gradients)
 
-    Record outside of jitted functions: inside there are no values yet. With a path and nothing else it
+    Record outside of jitted functions: inside there are no values yet. Given only a path, it
     follows the default plan: numbers are kept for every step, and trees as statistics.
     """
 

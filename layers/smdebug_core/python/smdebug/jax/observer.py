@@ -9,8 +9,8 @@ import numpy as np
 
 from smdebug.jax.updates import Array, TreeUpdates, is_float
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.default_plan import UPDATES
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.observations.step_observations import StepObservations
+from smdebug.saving.planning.default_plan import UPDATES
 
 Leaves = Mapping[str, Any]
 
@@ -33,9 +33,7 @@ class ObservedHook(Protocol):
 class TreeObserver:
     """Observes one hook's training."""
 
-    def __init__(
-        self, hook: ObservedHook, observations: StepObservations, to_array: Callable[[Any], Array]
-    ):
+    def __init__(self, hook: ObservedHook, observations: StepObservations, to_array: Callable[[Any], Array]):
         self._hook = hook
         self._observations = observations
         self._to_array = to_array
@@ -109,7 +107,5 @@ class TreeObserver:
             updates_are_differences=not given,
             updates_are_sampled=self._updates.are_sampled and not given,
         )
-        self._observations.note(
-            training=self._hook.mode is ModeKeys.TRAIN, optimizer_steps=self._is_updated
-        )
+        self._observations.note(training=self._hook.mode is ModeKeys.TRAIN, optimizer_steps=self._is_updated)
         self._is_updated = False

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.numbers.rows import SAMPLE_SIZE, sampled_places
-from smdebug.saving.array_updates import MIN_BYTES
+from smdebug.saving.arrays.array_updates import MIN_BYTES
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.saving.framework import lazily
+from smdebug.saving.hooks.framework import lazily
 
 if TYPE_CHECKING:
     from smdebug.lightning.callback import Callback

@@ -9,7 +9,7 @@ from typing import Any
 
 from smdebug.exceptions import TrainingStopped
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.framework import require
+from smdebug.saving.hooks.framework import require
 
 # It is imported as `lightning` or as `pytorch_lightning`; a Trainer of one rejects callbacks of the other.
 _PACKAGE = "lightning"
@@ -40,7 +40,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     ends with `callback.close()`, or with the process.
     """
 
-    if_no_loss = "return it from training_step and validation_step"
+    if_no_loss = "Return one from training_step and validation_step"
 
     @cached_property
     def _logged_in(self) -> dict[str, bool]:
@@ -56,9 +56,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self.keep_config(lambda: _arguments(trainer, pl_module))
 
-    def on_train_batch_start(
-        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         if batch_idx % trainer.accumulate_grad_batches == 0:
             try:
                 self._begin(pl_module, ModeKeys.TRAIN)
@@ -72,9 +70,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        accumulates = (
-            batch_idx + 1
-        ) % trainer.accumulate_grad_batches and not trainer.is_last_batch
+        accumulates = (batch_idx + 1) % trainer.accumulate_grad_batches and not trainer.is_last_batch
         if not accumulates and (self.hook.saves_now or self._logs_now(trainer)):
             self._save_metrics(trainer)
         self._record_loss(outputs)

@@ -29,17 +29,35 @@ _KEYWORDS = {
 _JOB_KEYS = (HOOK, RULES, TENSORBOARD, PROFILER, "ProfilerRuleConfigurations")
 _RULE_PARAMETERS = {
     "sagemaker": (
-        *("base_config", "name", "container_local_output_path", "s3_output_path"),
-        *("other_trials_s3_input_paths", "rule_parameters", "collections_to_save", "actions"),
+        "base_config",
+        "name",
+        "container_local_output_path",
+        "s3_output_path",
+        "other_trials_s3_input_paths",
+        "rule_parameters",
+        "collections_to_save",
+        "actions",
     ),
     "custom": (
-        *("name", "image_uri", "instance_type", "volume_size_in_gb", "source", "rule_to_invoke"),
-        *("container_local_output_path", "s3_output_path", "other_trials_s3_input_paths"),
-        *("rule_parameters", "collections_to_save", "actions"),
+        "name",
+        "image_uri",
+        "instance_type",
+        "volume_size_in_gb",
+        "source",
+        "rule_to_invoke",
+        "container_local_output_path",
+        "s3_output_path",
+        "other_trials_s3_input_paths",
+        "rule_parameters",
+        "collections_to_save",
+        "actions",
     ),
 }
 _HOOK_PARAMETERS = (
-    *("s3_output_path", "container_local_output_path", "hook_parameters", "collection_configs"),
+    "s3_output_path",
+    "container_local_output_path",
+    "hook_parameters",
+    "collection_configs",
 )
 # Other collections need a regex of their own.
 _EVERY_HOOK_HAS = {value for key, value in vars(CollectionKeys).items() if key.isupper()}
@@ -135,11 +153,7 @@ class Sdk:
         """Return the name of a built-in rule, or an action."""
         arguments = [self._values.read(argument) for argument in call.args]
         if name == "ActionList":
-            return (
-                arguments[0]
-                if len(arguments) == 1 and isinstance(arguments[0], list)
-                else arguments
-            )
+            return arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list) else arguments
         if name in ("StopTraining", "Email", "SMS"):
             keyword = "training_job_prefix" if name == "StopTraining" else "endpoint"
             given = self._arguments_of(call, (keyword,))
@@ -172,9 +186,7 @@ class Sdk:
             "rule_to_invoke": rule,
             "source_s3_uri": _uploaded(given.get("source"), call.lineno),
             **parameters,
-            "other_trials": json.dumps(other)
-            if isinstance(other, list) and _is_known(other)
-            else None,
+            "other_trials": json.dumps(other) if isinstance(other, list) and _is_known(other) else None,
             "action_json": json.dumps([actions] if isinstance(actions, dict) else actions)
             if actions and _is_known(actions)
             else actions,
@@ -192,8 +204,7 @@ class Sdk:
     def _arguments_of(self, call: ast.Call, parameters: Sequence[str]) -> dict[str, Any]:
         """Return the arguments of a call by name."""
         given = {
-            name: self._values.read(argument)
-            for name, argument in zip(parameters, call.args, strict=False)
+            name: self._values.read(argument) for name, argument in zip(parameters, call.args, strict=False)
         }
         for keyword in call.keywords:
             value = self._values.read(keyword.value)

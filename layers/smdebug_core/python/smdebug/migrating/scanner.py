@@ -53,9 +53,7 @@ def scan(paths: Iterable[Path]) -> Scan:
             findings += [*source.findings, *scanner.scan()]
             conversions += scanner.conversions
             files.append(str(file))
-    findings.sort(
-        key=lambda finding: (finding.place.file, finding.place.cell or 0, finding.place.line)
-    )
+    findings.sort(key=lambda finding: (finding.place.file, finding.place.cell or 0, finding.place.line))
     return Scan(tuple(files), tuple(_without_repetitions(findings)), tuple(conversions))
 
 
@@ -96,9 +94,7 @@ class _FileScanner:
         elif isinstance(node, ast.Call):
             yield from self._call(code, node)
 
-    def _import(
-        self, code: Code, node: ast.stmt, module: str, name: str | None
-    ) -> Iterator[Finding]:
+    def _import(self, code: Code, node: ast.stmt, module: str, name: str | None) -> Iterator[Finding]:
         if old_library.is_ours(module):
             yield self._answered(code, node, old_library.check_import(module, name))
         elif module.startswith(("sagemaker.debugger", "smdebug_rulesconfig")) or (
@@ -130,14 +126,10 @@ class _FileScanner:
             yield _finding(code, call, Verdict.UNCLEAR, message, "smdebug import-sagemaker JOB")
 
     def _library_call(self, code: Code, call: ast.Call, address: str) -> Iterator[Finding]:
-        answer = old_library.check_call(
-            address, {k.arg: _constant(k.value) for k in call.keywords if k.arg}
-        )
+        answer = old_library.check_call(address, {k.arg: _constant(k.value) for k in call.keywords if k.arg})
         yield self._answered(code, call, answer)
 
-    def _answered(
-        self, code: Code, node: ast.stmt | ast.expr, answer: old_library.Answer
-    ) -> Finding:
+    def _answered(self, code: Code, node: ast.stmt | ast.expr, answer: old_library.Answer) -> Finding:
         verdict = Verdict.WORKS if answer.works else Verdict.CHANGES
         return _finding(code, node, verdict, answer.message, answer.replacement)
 

@@ -104,9 +104,7 @@ def _cells(sheet: Any) -> list[Any]:
 
 
 def _joined(parsed: Sequence[tuple[Code, list[Finding]]]) -> Source:
-    return Source(
-        [code for code, _ in parsed], [finding for _, findings in parsed for finding in findings]
-    )
+    return Source([code for code, _ in parsed], [finding for _, findings in parsed for finding in findings])
 
 
 def _unreadable(path: Path, message: str, line: int = 1) -> Source:
@@ -188,9 +186,7 @@ def _statements(
             at += 1
 
 
-def _parsed(
-    lines: Sequence[str], first: int
-) -> ast.Module | SyntaxError | ValueError | RecursionError:
+def _parsed(lines: Sequence[str], first: int) -> ast.Module | SyntaxError | ValueError | RecursionError:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes of other people's strings

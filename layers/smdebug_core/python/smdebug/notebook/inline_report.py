@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from smdebug.reports.gathering import gather
-from smdebug.reports.page import page_of
 from smdebug.reports.writing import evaluated, notes_on, steps_worth
-from smdebug.runs.evaluating import suitable_rules
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
+from smdebug.ui.embedding import page_of
 
 HEIGHT = 700
 
@@ -26,7 +25,7 @@ class InlineReport:
     def _repr_html_(self) -> str:
         # No origin: the page can neither read the notebook nor send anything.
         return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-popups" '
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-popups allow-downloads" '
             f'style="width:100%;height:{self.height}px;border:1px solid #8888;border-radius:5px" '
             'title="smdebug report"></iframe>'
         )
@@ -41,8 +40,7 @@ def inline_report(
     trial: Trial, rules: Sequence[RequestedRule] | None = None, *, height: int = HEIGHT
 ) -> InlineReport:
     """Evaluate rules on the run, by default its own and the default set, and return the report."""
-    wanted = suitable_rules(trial) if rules is None else rules
     most = steps_worth(trial)
-    verdicts = evaluated(trial, wanted, jobs=1, most_steps=most)
+    verdicts = evaluated(trial, rules, jobs=1, most_steps=most)
     found = gather(trial, verdicts, notes=notes_on(trial, verdicts, most))
     return InlineReport(page_of(found), [verdict.sentence for verdict in verdicts], height)

@@ -7,12 +7,12 @@ from html import escape
 from typing import Any
 
 from smdebug.amounts import counted, number
-from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.exceptions import SMDebugError
 from smdebug.runs.origins import in_words, readable_origin, value_in_words
 from smdebug.runs.overview import thinned
 from smdebug.runs.sparkline import sparkline
-from smdebug.runs.statistics import TensorSummary, statistics_read
-from smdebug.runs.training_loss import kept_losses
+from smdebug.runs.statistics import statistics_read
+from smdebug.runs.training_loss import loss_in_words, training_loss
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 
@@ -33,10 +33,10 @@ def run_html(trial: Trial) -> str:
         ("tensors", _tensors(trial)),
     ]
     try:
-        kept = kept_losses(trial)
-        if kept is not None and kept[1]:
-            name, losses = kept
-            rows.append((name, f"{number(losses[-1])} {sparkline(losses, _MOST_POINTS)}"))
+        loss = training_loss(trial)
+        if loss is not None:
+            curve = sparkline(loss.values.tolist(), _MOST_POINTS)
+            rows.append((loss.name, f"{loss_in_words(loss)} {curve}"))
     except SMDebugError as error:
         rows.append(("damaged", str(error)))
     origin = readable_origin(trial)
@@ -57,7 +57,7 @@ def tensor_html(tensor: Tensor) -> str:
     rows: list[Sequence[Any]] = []
     for step in shown:
         try:
-            found = _statistics(tensor, step)
+            found = statistics_read(tensor, step)
         except SMDebugError as error:
             rows.append((step, str(error)))
             continue
@@ -65,37 +65,23 @@ def tensor_html(tensor: Tensor) -> str:
             rows.append((step,))
             continue
         shape = "" if found.shape is None else " × ".join(map(str, found.shape)) or "scalar"
-        odd = None if found.nan is None else found.nan + (found.infinite or 0)
         rows.append(
             (
-                *(step, shape, found.dtype or "", number(found.minimum), number(found.maximum)),
-                *(number(found.mean), number(found.std), odd or ""),
+                step,
+                shape,
+                found.dtype or "",
+                number(found.min),
+                number(found.max),
+                number(found.mean),
+                number(found.std),
+                found.non_finite or "",
             )
         )
-    head = ("step", "shape", "type", "min", "max", "mean", "std", "not finite")
+    head = ("step", "shape", "type", "min", "max", "mean", "std", "non_finite")
     title = f"{tensor.name}: {counted(len(steps), 'step')}"
     if len(shown) < len(steps):
         title += f", {len(shown)} of them shown"
     return f"<p><b>{escape(title)}</b></p>{_table(head, rows)}"
-
-
-def _statistics(tensor: Tensor, step: int) -> TensorSummary | None:
-    """Return the statistics of a saved tensor, or what was measured of one that was not saved."""
-    try:
-        return statistics_read(tensor, step)
-    except TensorUnavailableForStep:
-        matrix = tensor.trial.observations.statistics(step)
-        row = matrix.row(tensor.name)
-        kept = matrix.tensors[matrix.names.index(tensor.name)]
-        return TensorSummary(
-            minimum=row["min"],
-            maximum=row["max"],
-            mean=row["mean"],
-            std=row["std"],
-            nan=int(row["non_finite"]),
-            dtype=kept.dtype,
-            shape=kept.shape,
-        )
 
 
 def _tensors(trial: Trial) -> str:

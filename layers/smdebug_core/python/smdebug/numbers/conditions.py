@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.numbers.foreign_types import FIRST_FOREIGN_TYPE
-from smdebug.numbers.statistics import is_numeric, mean_abs
+from smdebug.numbers.statistics import abs_mean, is_numeric
 
 __all__ = [
     "NonFinite",
+    "abs_mean",
     "all_close",
     "count_non_finite",
     "count_zeros",
     "is_numeric",
     "max_abs_difference",
-    "mean_abs",
     "mean_abs_difference",
 ]
 
@@ -78,8 +78,7 @@ def all_close(
     kept = (np.empty(size, np.float32), np.empty(size, np.float32))
     with np.errstate(all="ignore"):
         return all(
-            _are_close(a, b, rtol, kept)
-            or bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+            _are_close(a, b, rtol, kept) or bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
             for a, b in _paired_blocks(value, other)
         )
 

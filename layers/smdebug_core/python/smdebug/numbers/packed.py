@@ -61,9 +61,7 @@ def measure_together(arrays: Sequence[Array], scratch: Scratch | None = None) ->
     return Measurements(numbers, samples)
 
 
-def measure_end_to_end(
-    parts: Sequence[Array], sizes: Sequence[int], scratch: Scratch
-) -> Measurements:
+def measure_end_to_end(parts: Sequence[Array], sizes: Sequence[int], scratch: Scratch) -> Measurements:
     """Measure arrays of these sizes, which lie end to end in the parts."""
     if sizes and sum(sizes) <= _VALUES_TOGETHER and all(map(_is_packed, parts)):
         layout = _layout_of(tuple(sizes))
@@ -160,9 +158,7 @@ class Scratch:
         return self._kept[0, :size], self._kept[1, :size]
 
 
-def _rows(
-    flat: NDArray[np.float64], work: NDArray[np.float64], layout: _Layout
-) -> NDArray[np.float64]:
+def _rows(flat: NDArray[np.float64], work: NDArray[np.float64], layout: _Layout) -> NDArray[np.float64]:
     """The rows of arrays without values that are not finite; of others the mean is not finite."""
     starts, sizes = layout.starts, layout.sizes
     rows = np.empty((len(sizes), len(MEASURED)))

@@ -60,9 +60,7 @@ def compute_reduction(reduction_name: str, array: Any, abs: bool = False) -> Any
         return _reduce(values, [reduction_name], bool(abs))[reduction_name]
 
 
-def compute_reductions(
-    array: Any, wanted: Iterable[tuple[str, bool]]
-) -> dict[tuple[str, bool], Any]:
+def compute_reductions(array: Any, wanted: Iterable[tuple[str, bool]]) -> dict[tuple[str, bool], Any]:
     """Return several reductions of an array in one pass: `{("mean", True): 0.1, ("l2", False): 3.2}`.
 
     Each equals `compute_reduction(name, array, abs)`.
@@ -110,9 +108,7 @@ def reverse_reduction_tensor_name(reduction_tensor_name: str) -> ReductionName:
 
 def _check_name(name: str) -> None:
     if name not in REDUCTION_NAMES:
-        raise SMDebugValueError(
-            f"There is no reduction {name!r}: it is one of {', '.join(REDUCTION_NAMES)}"
-        )
+        raise SMDebugValueError(f"There is no reduction {name!r}: it is one of {', '.join(REDUCTION_NAMES)}")
 
 
 def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
@@ -124,8 +120,7 @@ def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
         )
     if values.size == 0:
         raise SMDebugValueError(
-            f"There is no {', '.join(wanted)} of an empty tensor (shape {values.shape}): "
-            "it has no values"
+            f"There is no {', '.join(wanted)} of an empty tensor (shape {values.shape}): it has no values"
         )
     return values.ravel(order="K")
 

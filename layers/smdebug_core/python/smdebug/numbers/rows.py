@@ -19,7 +19,7 @@ from smdebug.numbers.statistics import is_numeric, statistics
 
 Floats = NDArray[np.float32]
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-MEASURED = ("count", "non_finite", "zeros", "min", "max", "mean", "mean_abs", "rms", "std")
+MEASURED = ("count", "non_finite", "zeros", "min", "max", "mean", "abs_mean", "rms", "std")
 """What is computed from all values. Apart from the first two, only the finite values count."""
 COLUMNS = (*MEASURED, *(f"p{round(100 * quantile):02d}" for quantile in QUANTILES))
 """The columns of the matrix, in order. `p05` is the quantile below which 5 % of the values lie."""
@@ -78,8 +78,15 @@ def _numbers_of(count: int, non_finite: int, found: Any) -> Sequence[float]:
     finite = found.size
     rms = found.l2 / math.sqrt(finite)
     return [
-        *(count, non_finite, found.zeros, found.min, found.max, found.mean, found.mean_abs),
-        *(rms, found.std),
+        count,
+        non_finite,
+        found.zeros,
+        found.min,
+        found.max,
+        found.mean,
+        found.abs_mean,
+        rms,
+        found.std,
     ]
 
 

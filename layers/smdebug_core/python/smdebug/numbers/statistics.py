@@ -41,7 +41,7 @@ class Statistics(NamedTuple):
     min: float
     max: float
     mean: float
-    mean_abs: float
+    abs_mean: float
     variance: float
     l1: float
     l2: float
@@ -83,7 +83,7 @@ def statistics(array: Any) -> Statistics:
         return _Pass(flat).statistics()
 
 
-def mean_abs(array: Array) -> float:
+def abs_mean(array: Array) -> float:
     """Return the mean of the absolute values, faster than all statistics."""
     flat = array.ravel(order="K")
     sums = _Sums(flat, 4 * _BLOCK)  # only the absolute values have to fit into the cache

@@ -71,9 +71,7 @@ def _frames(
     bars, counted = [], []
     for axis, over_steps in zip(axes, known.values(), strict=True):
         edges = edges_of(over_steps.values(), _BINS)
-        counts = {
-            step: np.histogram(over_steps[step], edges)[0] for step in steps if step in over_steps
-        }
+        counts = {step: np.histogram(over_steps[step], edges)[0] for step in steps if step in over_steps}
         top = max((int(count.max()) for count in counts.values()), default=1)
         axis.set_xlim(edges[0], edges[-1])
         axis.set_ylim(0, 1.05 * max(1, top))

@@ -26,9 +26,7 @@ def histogram(
         edges: Any = edges_of([flat(over_steps[first]), flat(over_steps[last])], _BINS)
         axis.hist(flat(over_steps[last]), edges, color=ACCENT, alpha=0.75, label=f"step {last}")
         if first != last:
-            axis.hist(
-                flat(over_steps[first]), edges, histtype="step", color=SECOND, label=f"step {first}"
-            )
+            axis.hist(flat(over_steps[first]), edges, histtype="step", color=SECOND, label=f"step {first}")
         axis.legend(fontsize=6, frameon=False)
     return Picture(figure)
 
@@ -48,9 +46,7 @@ def ridge(
             tall = 2.2 * heights / max(1, heights.max())
             base = count - at  # the first step is at the top, behind the others
             shade = 0.25 + 0.6 * at / max(1, count - 1)
-            axis.fill_between(
-                middle, base, base + tall, color=ACCENT, alpha=shade, zorder=at, linewidth=0
-            )
+            axis.fill_between(middle, base, base + tall, color=ACCENT, alpha=shade, zorder=at, linewidth=0)
             axis.plot(middle, base + tall, color="white", linewidth=0.7, zorder=at)
         labelled = range(0, count, max(1, count // 6))
         steps = sorted(over_steps)
@@ -92,18 +88,16 @@ def line(
     most_steps: int = 500,
     **chosen: Any,
 ) -> Picture:
-    """Draw a statistic of each tensor over its steps: mean, abs_mean, std, min, max or l2.
+    """Draw a statistic of each tensor over its steps: mean, abs_mean, rms, std, min, max or l2.
 
     Several runs share a panel per tensor. The scale is logarithmic if the numbers are positive and far
     apart, so that the later course of a loss that begins at 200 remains visible.
     """
-    compute = _STATISTICS.get(statistic)
+    compute = _STATISTICS.get(_OLDER_NAMES.get(statistic, statistic))
     if compute is None:
         from smdebug.exceptions import SMDebugValueError
 
-        raise SMDebugValueError(
-            f"Unknown statistic {statistic!r}: choose one of {', '.join(_STATISTICS)}"
-        )
+        raise SMDebugValueError(f"Unknown statistic {statistic!r}: choose one of {', '.join(_STATISTICS)}")
     values = _values(runs, regex, {**chosen, "most_steps": most_steps})
     labels = list(named(runs)) if not _are_values(runs) else [""]  # type: ignore[arg-type]
     tensors: dict[str, dict[str, Any]] = {}
@@ -139,9 +133,7 @@ def variance_across_layers(
     for full, over_steps in values.items():
         label, _, name = full.partition(": ") if several else ("", "", full)
         groups.setdefault(label, {})[name] = over_steps
-    figure, axes = panels(
-        list(groups) if several else ["variance"], columns=len(groups), size=(5.0, 3.6)
-    )
+    figure, axes = panels(list(groups) if several else ["variance"], columns=len(groups), size=(5.0, 3.6))
     from matplotlib import colormaps
 
     for axis, tensors in zip(axes, groups.values(), strict=True):
@@ -182,10 +174,7 @@ def dead_units(
         dead = [_share_of_units(over_steps[step], lambda x: x <= 0) for step in steps]
         axis.plot(steps, dead, color=ACCENT, linewidth=1.2, label="dead")
         if saturated_at is not None:
-            full = [
-                _share_of_units(over_steps[step], lambda x: np.abs(x) >= saturated_at)
-                for step in steps
-            ]
+            full = [_share_of_units(over_steps[step], lambda x: np.abs(x) >= saturated_at) for step in steps]
             axis.plot(steps, full, color=SECOND, linewidth=1.2, label="saturated")
             axis.legend(fontsize=6, frameon=False)
         axis.set_ylim(-2, 102)
@@ -204,11 +193,15 @@ def _share_of_units(value: Any, condition: Any) -> float:
 _STATISTICS: Mapping[str, Any] = {
     "mean": np.mean,
     "abs_mean": lambda x: np.mean(np.abs(x)),
+    "rms": lambda x: np.sqrt(np.mean(np.square(x))),
     "std": np.std,
     "min": np.min,
     "max": np.max,
     "l2": lambda x: np.sqrt(np.sum(np.square(x))),
 }
+
+
+_OLDER_NAMES = {"mean_abs": "abs_mean"}
 
 
 def _values(runs: Runs | Values, regex: str | list[str], chosen: Mapping[str, Any]) -> Values:

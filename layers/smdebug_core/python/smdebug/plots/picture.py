@@ -39,9 +39,7 @@ class Picture:
         place = Path(to).expanduser()
         form = form_of(place)
         if form == "gif":
-            raise SMDebugValueError(
-                "A .gif is an animation, which only histograms over steps can be"
-            )
+            raise SMDebugValueError("A .gif is an animation, which only histograms over steps can be")
         place.parent.mkdir(parents=True, exist_ok=True)
         if form == "html":
             picture = base64.b64encode(self.png()).decode()

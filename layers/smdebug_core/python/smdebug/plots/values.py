@@ -15,7 +15,7 @@ from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
 from smdebug.trials import Trial
-from smdebug.trials.damaged_values import note_damage
+from smdebug.trials.observations.damaged_values import note_damage
 
 Run = str | os.PathLike[str] | Trial
 Runs = Run | Mapping[str, Run]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.saving.framework import SHARED_HOMES, lazily
+from smdebug.saving.hooks.framework import SHARED_HOMES, lazily
 
 if TYPE_CHECKING:
     from smdebug.config.keys import CollectionKeys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smdebug.pytorch.collection import Collection
     from smdebug.pytorch.hook import Hook
     from smdebug.pytorch.singleton_utils import get_hook
-    from smdebug.saving.singleton import del_hook, set_hook
+    from smdebug.saving.hooks.singleton import del_hook, set_hook
     from smdebug.trials import create_trial
 
 __all__ = [

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from smdebug.pytorch.arrays import (
+from smdebug.pytorch.ranks import rank_and_size
+from smdebug.pytorch.tensors.arrays import (
     Change,
     Copied,
     as_array,
@@ -17,11 +18,10 @@ from smdebug.pytorch.arrays import (
     is_sharded,
     owns_its_values,
 )
-from smdebug.pytorch.measuring import TorchMeasurer
-from smdebug.pytorch.ranks import rank_and_size
-from smdebug.pytorch.rows import is_measurable, measure
-from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
-from smdebug.saving.measuring import InBatch, Measured
+from smdebug.pytorch.tensors.measurer import TorchMeasurer
+from smdebug.pytorch.tensors.rows import is_measurable, measure
+from smdebug.saving.arrays.adapter import Array, Caveat, FrameworkAdapter
+from smdebug.saving.arrays.measurer import InBatch, Measured
 
 _SHARDED = "sharded"
 _SAVE_EVERY_PART = 'include_workers="all" saves every part.'
@@ -59,8 +59,7 @@ class TorchAdapter(FrameworkAdapter):
         if isinstance(value, torch.nn.Parameter) and is_flattened(value):
             return Caveat(
                 f"{name} is sharded over several processes (others may be too) and flattened between "
-                "forwards (FullyShardedDataParallel): each saves the numbers it holds. "
-                + _SAVE_EVERY_PART,
+                "forwards (FullyShardedDataParallel): each saves the numbers it holds. " + _SAVE_EVERY_PART,
                 _SHARDED,
             )
         return None
@@ -106,9 +105,7 @@ class TorchAdapter(FrameworkAdapter):
     def is_whole(self, value: Any) -> bool:
         if not isinstance(value, torch.Tensor):
             return True
-        return not (
-            is_sharded(value) or (isinstance(value, torch.nn.Parameter) and is_flattened(value))
-        )
+        return not (is_sharded(value) or (isinstance(value, torch.nn.Parameter) and is_flattened(value)))
 
     def rank_and_size(self) -> tuple[int, int]:
         return rank_and_size()

@@ -8,11 +8,11 @@ from typing import Any
 
 from smdebug.exceptions import TrainingStopped
 from smdebug.logger import get_logger
-from smdebug.pytorch.facts import batch_facts
 from smdebug.pytorch.hook import Hook, TorchOptions
-from smdebug.saving.arguments import plain_arguments
-from smdebug.saving.options import takes
-from smdebug.saving.places import Place
+from smdebug.pytorch.observing.facts import batch_facts
+from smdebug.saving.hooks.options import takes
+from smdebug.saving.place.places import Place
+from smdebug.saving.process.training_arguments import plain_arguments
 
 BATCH = "batch"
 """Under the default plan, tensors of the batch are measured as `batch_input_0` and so on."""
@@ -40,7 +40,7 @@ class AroundHook:
         else:
             self.hook = Hook(**options.as_arguments())
             self.hook.observes = True
-        self.hook.if_no_step = "pass the callback to the Trainer: Trainer(…, callbacks=[callback])"
+        self.hook.if_no_step = "Pass the callback to the Trainer: Trainer(…, callbacks=[callback])"
         self.hook.if_no_loss = self.if_no_loss
         self._arguments: dict[str, Any] | None = None
         self.stopped: TrainingStopped | None = None

@@ -45,7 +45,7 @@ class Collection(BaseCollection):
 
     def name_modules(self) -> None:
         """Include the tensors of the modules that have a name by now."""
-        from smdebug.pytorch.names import name_of  # needs torch
+        from smdebug.pytorch.modules.names import name_of  # needs torch
 
         waiting, self._unnamed = self._unnamed, ()
         for unnamed in waiting:

@@ -19,13 +19,13 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
-from smdebug.saving.control import Agree
-from smdebug.saving.framework import require
-from smdebug.saving.hook import FrameworkHook
-from smdebug.saving.options import HookOptions, takes
-from smdebug.saving.recorder_states import State
-from smdebug.saving.save_plan import Members
-from smdebug.saving.step_clock import StepClock
+from smdebug.saving.hooks.framework import require
+from smdebug.saving.hooks.hook import FrameworkHook
+from smdebug.saving.hooks.options import HookOptions, takes
+from smdebug.saving.planning.save_plan import Members
+from smdebug.saving.planning.step_clock import StepClock
+from smdebug.saving.recording.recorder_states import State
+from smdebug.saving.requests.control import Agree
 
 require("PyTorch", "torch", "torch")
 
@@ -34,42 +34,53 @@ from torch import nn  # noqa: E402
 from torch._C import _current_graph_task_id as graph_task  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
 
-from smdebug.pytorch.activations import (  # noqa: E402
-    activation_tensors,
-    add_to_collections,
-    list_for_readers,
-)
 from smdebug.pytorch.adapter import TorchAdapter  # noqa: E402
-from smdebug.pytorch.arrays import Copied, as_array, is_plain  # noqa: E402
-from smdebug.pytorch.callbacks import (  # noqa: E402
+from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     AfterAccumulation,
     BeforeCompiled,
     BeforeForward,
     BeforeOptimizer,
 )
-from smdebug.pytorch.gradients import Gradients, Named  # noqa: E402
-from smdebug.pytorch.layers import LayerHooks  # noqa: E402
-from smdebug.pytorch.losses import Losses  # noqa: E402
-from smdebug.pytorch.models import Models, set_watcher, take_over  # noqa: E402
-from smdebug.pytorch.names import (  # noqa: E402
+from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
+from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
+from smdebug.pytorch.listening.process import SkippedSteps  # noqa: E402
+from smdebug.pytorch.listening.scripting import script_without_callbacks  # noqa: E402
+from smdebug.pytorch.modules.activations import (  # noqa: E402
+    activation_tensors,
+    add_to_collections,
+    list_for_readers,
+)
+from smdebug.pytorch.modules.layers import LayerHooks  # noqa: E402
+from smdebug.pytorch.modules.losses import Losses  # noqa: E402
+from smdebug.pytorch.modules.models import Models, set_watcher, take_over  # noqa: E402
+from smdebug.pytorch.modules.names import (  # noqa: E402
     Layer,
     class_name,
     name_layers,
     name_of,
 )
-from smdebug.pytorch.observer import TorchObserver  # noqa: E402
-from smdebug.pytorch.optimizers import before_steps  # noqa: E402
-from smdebug.pytorch.process import SkippedSteps  # noqa: E402
+from smdebug.pytorch.observing.observer import TorchObserver  # noqa: E402
+from smdebug.pytorch.observing.structure import KnownStructure  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
-from smdebug.pytorch.scripting import script_without_callbacks  # noqa: E402
-from smdebug.pytorch.structure import KnownStructure  # noqa: E402
+from smdebug.pytorch.tensors.arrays import Copied, as_array, is_plain  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 
 # The types of values that a layer may return: those that tensors are found in, and those without any.
 _KNOWN = (
-    *(Mapping, list, tuple, type(None), bool, int, float, complex, str, bytes),
-    *(torch.dtype, torch.device, torch.layout),
+    Mapping,
+    list,
+    tuple,
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    torch.dtype,
+    torch.device,
+    torch.layout,
 )
 
 
@@ -106,9 +117,9 @@ class Hook(FrameworkHook):
     adapter = TorchAdapter()
     collection_manager: CollectionManager
     takes_over = True
-    if_no_step = "register the model before it is trained: hook.register_module(model)"
-    if_no_loss = "register its criterion: hook.register_loss(criterion)"
-    if_no_optimizer = "use one of torch.optim, and compile the model instead of the whole step"
+    if_no_step = "Register the model before it is trained: hook.register_module(model)"
+    if_no_loss = "Register its criterion: hook.register_loss(criterion)"
+    if_no_optimizer = "Use one of torch.optim, and compile the model instead of the whole step"
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
     observes = True
 
@@ -124,9 +135,8 @@ class Hook(FrameworkHook):
         self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
         self._forgot_train = False  # parameters were updated while that said evaluation
-        self._recomputes = (
-            False  # a training forward keeps no gradients: the backward pass repeats it
-        )
+        # A training forward keeps no gradients: the backward pass repeats it.
+        self._recomputes = False
         self._optimizers: Any = None  # the handle of the callback before optimizers
         self._stays = False  # that callback stays, wanted or not
         self._output_of: str | None = None  # the layer whose output is recorded
@@ -296,7 +306,7 @@ class Hook(FrameworkHook):
         """
         self._modes_by_training = True
         self.if_no_loss = (
-            "call backward on one number, such as loss.mean(), or record it with "
+            "Call backward on one number, such as loss.mean(), or record it with "
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
         )
 
@@ -342,9 +352,7 @@ class Hook(FrameworkHook):
 
     def has_a_loss_besides(self, name: str) -> bool:
         """Return whether a loss of another name was recorded at the current step."""
-        return any(
-            other.lower().endswith("loss") and other != name for other in self.names_with_outputs()
-        )
+        return any(other.lower().endswith("loss") and other != name for other in self.names_with_outputs())
 
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         self._finish_step()
@@ -392,9 +400,7 @@ class Hook(FrameworkHook):
             self._watch_optimizers()
 
     def _all_layers(self) -> list[Layer]:
-        return [
-            layer for registered in self._models for layer in self._models.layers_of(*registered)
-        ]
+        return [layer for registered in self._models for layer in self._models.layers_of(*registered)]
 
     def _add_activations(self, layers: list[Layer]) -> None:
         tensors, included = activation_tensors(layers), self.include_collections

@@ -15,7 +15,7 @@ from torch import distributed
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.ranks import ALONE, by_horovod, by_torch
+from smdebug.saving.process.ranks import ALONE, by_horovod, by_torch
 
 FIRST_ANSWER = timedelta(seconds=60)  # the first rank may still be compiling
 LATER_ANSWER = timedelta(minutes=30)  # it may evaluate, or save a checkpoint, while others wait
@@ -80,6 +80,7 @@ class Agreement:
             get_logger().warning(
                 "Stop requested, but only %d of %d processes have a hook: the others would wait for the "
                 "stopped ones forever, so the training continues. Make the hook in every process.",
-                *(hooks, self._size),
+                hooks,
+                self._size,
             )
         return bool(hooks >= self._size)

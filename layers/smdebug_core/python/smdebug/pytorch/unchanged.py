@@ -24,7 +24,8 @@ from torch.nn.parameter import is_lazy
 from smdebug.exceptions import SMDebugError, TrainingStopped
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.pytorch.callbacks import (
+from smdebug.pytorch.hook import Hook
+from smdebug.pytorch.listening.callbacks import (
     BeforeCompiled,
     Callback,
     called_from_a_graph,
@@ -32,10 +33,9 @@ from smdebug.pytorch.callbacks import (
     in_backward,
     is_compiling,
 )
-from smdebug.pytorch.hook import Hook
-from smdebug.pytorch.names import class_name, unwrapped
-from smdebug.pytorch.optimizers import optimizers
-from smdebug.pytorch.process import PROCESS, UNSCALED
+from smdebug.pytorch.listening.optimizers import optimizers
+from smdebug.pytorch.listening.process import PROCESS, UNSCALED
+from smdebug.pytorch.modules.names import class_name, unwrapped
 
 _LOSS = "loss"  # the name of a loss that is not a module's output
 _TURNS = 10
@@ -78,9 +78,8 @@ class _Watcher:
         self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
         self._called: list[ref[nn.Module]] = []  # the first of those, in the order of their calls
         self._is_sought = False  # a model that no call has shown was searched for
-        self._in_graph = (
-            False  # backward passes begin steps: the model's forward is part of a graph
-        )
+        # Backward passes begin steps: the model's forward is part of a graph.
+        self._in_graph = False
         self._models: WeakSet[nn.Module] = WeakSet()
         self._model: ref[nn.Module] | None = None  # whose forward begins a step
         self._turns = 0  # of other models since that was called
@@ -307,9 +306,7 @@ class _Watcher:
         if not has_compiled():
             return
         owners = [
-            known
-            for known in gc.get_objects()
-            if issubclass(type(known), nn.Module) and self._trains(known)
+            known for known in gc.get_objects() if issubclass(type(known), nn.Module) and self._trains(known)
         ]
         inner = {child for owner in owners for child in owner.modules() if child is not owner}
         for owner in owners:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smdebug.rules.evaluations import invoke, invoke_rule
     from smdebug.rules.findings import Finding
+    from smdebug.rules.memory.state import RuleState, restore_state, save_state
     from smdebug.rules.req_tensors import RequiredTensors, RequiredTensorsForTrial
     from smdebug.rules.rule import Rule
-    from smdebug.rules.state import RuleState, restore_state, save_state
 
 __all__ = [
     "Finding",
@@ -31,9 +31,9 @@ _LAZY = {
     "Rule": "smdebug.rules.rule",
     "invoke_rule": "smdebug.rules.evaluations",
     "invoke": "smdebug.rules.evaluations",
-    "RuleState": "smdebug.rules.state",
-    "restore_state": "smdebug.rules.state",
-    "save_state": "smdebug.rules.state",
+    "RuleState": "smdebug.rules.memory.state",
+    "restore_state": "smdebug.rules.memory.state",
+    "save_state": "smdebug.rules.memory.state",
 }
 
 

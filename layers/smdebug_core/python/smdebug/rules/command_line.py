@@ -14,8 +14,9 @@ from smdebug.rules.construction import (
     make_rule,
     suggestion,
 )
-from smdebug.rules.evaluations import evaluations
+from smdebug.rules.evaluations import Evaluation, evaluations
 from smdebug.rules.loading import find_in, rules_in_file
+from smdebug.rules.outcomes import NothingToCheck, NotSaved
 from smdebug.rules.parameters import boolean
 from smdebug.rules.rule import Rule
 
@@ -81,9 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add(
-        "--trial-dir", "--trial_dir", metavar="PATH", help="the run: a folder or s3://bucket/prefix"
-    )
+    add("--trial-dir", "--trial_dir", metavar="PATH", help="the run: a folder or s3://bucket/prefix")
     add("--rule-name", "--rule_name", metavar="NAME", help="the rule, in any case")
     add("--rule-file", "--rule_file", metavar="FILE", help="a Python file that defines the rule")
     add("--other-trials", "--other_trials", "--other-trial", "--other_trial", metavar="PATHS", default="",
@@ -146,8 +145,7 @@ def _parameters(rule_class: type[Rule], rest: Sequence[str]) -> dict[str, str]:
         name = _ALIASES.get(name, name) if name not in accepted.names else name
         if name not in accepted.names and not accepted.anything:
             raise SMDebugValueError(
-                f"{rule_class.__name__} takes no parameter {written!r}"
-                f"{suggestion(name, accepted.settable)}"
+                f"{rule_class.__name__} takes no parameter {written!r}{suggestion(name, accepted.settable)}"
             )
         if not equals:
             value = remaining.pop(0) if remaining and not remaining[0].startswith("--") else "True"
@@ -179,7 +177,7 @@ def _evaluate(rule: Rule, options: Any) -> int:
     code = None
     try:
         for evaluation in evaluations(rule, options.start_step, options.end_step):
-            summary.add(evaluation, rule.looked, rule.skipped)
+            summary.add(evaluation, rule.skipped)
             if evaluation.met is not None:
                 print(_findings_text(evaluation), flush=True)
                 if options.stop_at_first:
@@ -190,7 +188,7 @@ def _evaluate(rule: Rule, options: Any) -> int:
         code = _report_error(error, FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - a custom rule can raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
         code = _report_error(f"{rule.rule_name} failed: {type(error).__name__}: {error}", FAILED)
     print(summary.text())
     if code is not None:
@@ -210,17 +208,16 @@ class Summary:
         self.with_data = 0
         self.skipped: dict[str, str] = {}
 
-    def add(
-        self, evaluation: Any, looked: bool | None, skipped: Mapping[str, str] | None = None
-    ) -> None:
-        self.skipped.update(skipped or {})
-        if evaluation.missing is not None:
+    def add(self, evaluation: Evaluation, skipped: Mapping[str, str]) -> None:
+        self.skipped.update(skipped)
+        if isinstance(evaluation.outcome, NotSaved):
             self.without_data += 1
             return
         if not evaluation.at_end:
+            had_nothing = isinstance(evaluation.outcome, NothingToCheck)
             self.steps.append(evaluation.step)
-            self.without_data += looked is False
-            self.with_data += looked is not False
+            self.without_data += had_nothing
+            self.with_data += not had_nothing
         if evaluation.met is not None and evaluation.step not in self.steps_found[-1:]:
             self.steps_found.append(evaluation.step)
 
@@ -252,7 +249,7 @@ class Summary:
         ]
 
 
-def _findings_text(evaluation: Any) -> str:
+def _findings_text(evaluation: Evaluation) -> str:
     findings = evaluation.findings or ("the condition is met",)
     lines = [f"step {evaluation.step}: {finding}" for finding in findings[:20]]
     if len(findings) > 20:

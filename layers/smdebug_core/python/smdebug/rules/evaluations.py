@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from logging import DEBUG, WARNING
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import (
-    NoMoreData,
     NoMoreProfilerData,
     RuleEvaluationConditionMet,
-    SMDebugError,
     StepUnavailable,
-    TensorUnavailable,
-    TensorUnavailableForStep,
 )
 from smdebug.logger import get_logger
+from smdebug.rules.asking import AT_END, AT_STEP, ask
+from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved, Outcome
 from smdebug.rules.rule import Rule, asks_at_end
 
 if TYPE_CHECKING:
@@ -22,12 +21,17 @@ if TYPE_CHECKING:
 
 
 class Evaluation(NamedTuple):
-    """One rule at one step: what it found, or what was missing."""
+    """One rule at one step, or at the end of the run after that step."""
 
     step: int
-    met: RuleEvaluationConditionMet | None = None
-    missing: SMDebugError | None = None
-    at_end: bool = False  # found at the end of the run, after its last step was evaluated
+    outcome: Outcome | Behind
+    at_end: bool = False
+
+    @property
+    def met(self) -> RuleEvaluationConditionMet | None:
+        """The condition, if it was met."""
+        error = self.outcome.error if isinstance(self.outcome, Found) else None
+        return error if isinstance(error, RuleEvaluationConditionMet) else None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -68,9 +72,7 @@ def invoke(
     invoke_rule(rule_obj, start_step, end_step, raise_eval_cond)
 
 
-def evaluations(
-    rule_obj: Rule, start_step: int = 0, end_step: int | None = None
-) -> Iterator[Evaluation]:
+def evaluations(rule_obj: Rule, start_step: int = 0, end_step: int | None = None) -> Iterator[Evaluation]:
     """Yield the rule's evaluations, step by step, as the steps of its base trial become available.
 
     When the training has ended and its last step was evaluated, the rule's end check runs as well.
@@ -80,60 +82,54 @@ def evaluations(
     had_data, evaluated = False, 0
     skipped: dict[str, str] = {}
     last: int | None = None
-    no_more: NoMoreData | None = None
+    over: BaseException | None = None
     for step in _steps_to_evaluate(rule_obj.base_trial, start_step, end_step):
-        try:
-            rule_obj.invoke(step)
-            had_data, evaluated = had_data or rule_obj.looked is not False, evaluated + 1
-            if not had_data:
-                skipped.update(rule_obj.skipped)
-        except RuleEvaluationConditionMet as met:
-            yield Evaluation(step, met=met)
-            had_data = True
-            if met.end_of_rule:
+        evaluation = _evaluation(rule_obj, step)
+        match evaluation.outcome:
+            case Found(is_last=True):
+                yield evaluation
                 return
-        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
-            get_logger().debug("%s", missing)
-            yield Evaluation(step, missing=missing)
-            if isinstance(missing, StepUnavailable):
-                continue
-        except NoMoreProfilerData:
-            return
-        except NoMoreData as error:
-            no_more = error
-            break
-        else:
-            yield Evaluation(step)
+            case NotSaved(is_over=True, error=NoMoreProfilerData()):
+                return
+            case NotSaved(is_over=True, error=error):
+                over = error
+                break
+            case NotSaved(reason, is_damaged=is_damaged, error=error):
+                get_logger().log(WARNING if is_damaged else DEBUG, "%s", reason)
+                yield evaluation
+                if isinstance(error, StepUnavailable):
+                    continue
+            case outcome:
+                yield evaluation
+                evaluated += 1
+                had_data = had_data or not isinstance(outcome, NothingToCheck)
+                if not had_data:
+                    skipped.update(rule_obj.skipped)
         last = step
-    if last is not None and (no_more or has_seen_all(rule_obj, last)):
-        at_end = evaluation_at_end(rule_obj, last)
+    if last is not None and (over or has_seen_all(type(rule_obj), rule_obj.base_trial, last)):
+        at_end = _evaluation(rule_obj, last, AT_END)
         if at_end.met is not None:
             had_data = True
             yield at_end
     if evaluated and not had_data:
         _warn_of_no_data(rule_obj, evaluated, skipped)
-    if no_more is not None:
-        raise no_more
+    if over is not None:
+        raise over
 
 
-def evaluation_at_end(rule_obj: Rule, last_step: int) -> Evaluation:
-    """Run the rule's end check, if it has one; `last_step` is the last step it was invoked at."""
-    try:
-        if asks_at_end(type(rule_obj)):
-            rule_obj.invoke_end(last_step)
-    except RuleEvaluationConditionMet as met:
-        return Evaluation(last_step, met=met, at_end=True)
-    except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
-        return Evaluation(last_step, missing=missing, at_end=True)
-    return Evaluation(last_step, at_end=True)
+def _evaluation(rule: Rule, step: int, occasion: str = AT_STEP) -> Evaluation:
+    """Evaluate the rule, and raise its own errors: whoever invokes a rule wants to see them."""
+    outcome = ask(rule, step, occasion)
+    if isinstance(outcome, Failed) and outcome.error is not None:
+        raise outcome.error
+    return Evaluation(step, outcome, at_end=occasion == AT_END)
 
 
-def has_seen_all(rule_obj: Rule, last_step: int) -> bool:
+def has_seen_all(rule: type[Rule], trial: Any, last_step: int) -> bool:
     """Return whether the run has ended with that step; False for rules without an end check."""
-    trial = rule_obj.base_trial
-    if not asks_at_end(type(rule_obj)) or not callable(getattr(trial, "steps", None)):
+    if not asks_at_end(rule) or not callable(getattr(trial, "steps", None)):
         return False
-    return trial.steps()[-1:] == [last_step] and trial.loaded_all_steps
+    return trial.steps()[-1:] == [last_step] and bool(trial.loaded_all_steps)
 
 
 def _warn_of_no_data(rule_obj: Rule, evaluated: int, skipped: Mapping[str, str]) -> None:

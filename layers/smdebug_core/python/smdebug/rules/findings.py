@@ -58,9 +58,7 @@ class Finding:
 _FIELDS = tuple(field.name for field in fields(Finding))
 
 
-def as_finding(
-    evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False
-) -> Finding:
+def as_finding(evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False) -> Finding:
     """Return an item of `self.findings` as a `Finding`.
 
     A string is the name of a tensor, if one has that name, or else the message; a mapping has the fields
@@ -79,8 +77,7 @@ def as_finding(
             known[text] = str(known.get(text) or "")
         return Finding(**known, details=rest)
     raise SMDebugTypeError(
-        f"A finding must be a Finding, a string or a mapping, not {type(evidence).__name__}: "
-        f"{evidence!r:.80}"
+        f"A finding must be a Finding, a string or a mapping, not {type(evidence).__name__}: {evidence!r:.80}"
     )
 
 
@@ -94,8 +91,7 @@ def as_findings(
         evidence = [evidence]
     if not isinstance(evidence, Iterable):
         raise SMDebugTypeError(
-            f"self.findings must be a list of findings, not {type(evidence).__name__}: "
-            f"{evidence!r:.80}"
+            f"self.findings must be a list of findings, not {type(evidence).__name__}: {evidence!r:.80}"
         )
     return [as_finding(item, names_a_tensor=names_a_tensor) for item in evidence]
 

@@ -25,9 +25,7 @@ def load_rule_file(file: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise SMDebugValueError(
-            f"{file} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise SMDebugValueError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
 
 

@@ -14,7 +14,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.damaged_values import DAMAGED, note_damage
+from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,9 +159,7 @@ def value_of(tensor: Tensor, step: int, mode: ModeKeys, worker: str) -> Any:
         return None
 
 
-def reductions_of(
-    tensor: Tensor, step: int, mode: ModeKeys, worker: str
-) -> dict[tuple[str, bool], Any]:
+def reductions_of(tensor: Tensor, step: int, mode: ModeKeys, worker: str) -> dict[tuple[str, bool], Any]:
     """Return the reductions that the worker saved: `{("mean", True): 0.1}`."""
     try:
         return dict(tensor.reduction_values(step, mode=mode, worker=worker))

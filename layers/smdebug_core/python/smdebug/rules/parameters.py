@@ -21,9 +21,7 @@ from smdebug.exceptions import SMDebugValueError
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
-def number(
-    name: str, value: Any, *, minimum: float | None = None, maximum: float | None = None
-) -> float:
+def number(name: str, value: Any, *, minimum: float | None = None, maximum: float | None = None) -> float:
     """Return a float: `number("threshold", "1e-7")`."""
     try:
         result = float(value)

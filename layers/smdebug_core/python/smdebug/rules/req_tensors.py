@@ -59,9 +59,7 @@ class RequiredTensorsForTrial:
         if not steps:
             return
         self.trial.wait_for_steps(steps)
-        wanted = [
-            (self._tensors[name], step) for name in self._tensors for step in self._steps[name]
-        ]
+        wanted = [(self._tensors[name], step) for name in self._tensors for step in self._steps[name]]
         # The trial caches the bytes, so the rule's own read makes no request.
         self.trial.in_parallel(_read, wanted)
 

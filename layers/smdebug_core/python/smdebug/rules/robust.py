@@ -92,9 +92,7 @@ def change_point(values: ArrayLike, *, least: int = 3) -> Change | None:
     for index in range(least, len(numbers) - least + 1):
         before, after = numbers[:index], numbers[index:]
         spread = max(mad(before), mad(after), 1e-3 * abs(median(before)), 1e-30)
-        change = Change(
-            index, median(before), median(after), abs(median(after) - median(before)) / spread
-        )
+        change = Change(index, median(before), median(after), abs(median(after) - median(before)) / spread)
         if math.isfinite(change.score) and (best is None or change.score > best.score):
             best = change
     return best if best is not None and best.before != best.after else None
@@ -172,9 +170,7 @@ class Past:
         return np.where(count > 0, np.where(count % 2, low, (low + high) / 2), np.nan)
 
 
-def _aligned(
-    values: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]
-) -> NDArray[np.float32]:
+def _aligned(values: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.float32]:
     places = {name: place for place, name in enumerate(names)}
     found = np.full((len(wanted), values.shape[1]), np.nan, np.float32)
     for row, name in enumerate(wanted):

@@ -8,13 +8,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebugTypeError
 from smdebug.logger import get_logger
 from smdebug.rules.action import Actions
 from smdebug.rules.findings import Finding, as_findings
-from smdebug.rules.observed import ObservedRun
+from smdebug.rules.observed_run import ObservedRun
 from smdebug.rules.req_tensors import RequiredTensors
+from smdebug.trials.refreshing import no_refresh
 
 if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
@@ -39,8 +39,8 @@ class Rule(ObservedRun, ABC):
     nothing to check, so that it does not count as passed; `self.skipped` maps the names of skipped tensors
     to the reason. If the run lacks what the rule needs, set `self.not_checked` to a sentence that says
     what is missing. `advice` holds sentences on what to try, by the cause of a finding. Other attributes
-    that hold plain data are kept from step to step (`smdebug.rules.state`). A rule that evaluates several
-    steps together may implement `invoke_at_end`, for those that the end of the run cuts off.
+    that hold plain data are kept from step to step (`smdebug.rules.memory.state`). A rule that evaluates
+    several steps together may implement `invoke_at_end`, for those that the end of the run cuts off.
     """
 
     advice: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
@@ -132,7 +132,7 @@ class Rule(ObservedRun, ABC):
         """
         if not asks_at_end(type(self)):
             return
-        from smdebug.rules.state import restore_state, save_state
+        from smdebug.rules.memory.state import restore_state, save_state
 
         before = save_state(self)
         try:

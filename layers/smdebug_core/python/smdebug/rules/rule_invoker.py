@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from smdebug.rules.evaluations import (
     Evaluation,
-    evaluation_at_end,
     evaluations,
     has_seen_all,
     invoke,
@@ -16,7 +15,6 @@ from smdebug.rules.evaluations import (
 
 __all__ = [
     "Evaluation",
-    "evaluation_at_end",
     "evaluations",
     "has_seen_all",
     "invoke",

@@ -15,14 +15,18 @@ SET_NAMES = (DEFAULT, USUAL, ALL)
 
 # What evaluated a run without rules before there was a default set.
 USUAL_RULES = (
-    *("ExplodingTensor", "VanishingGradient", "LossNotDecreasing", "AllZero", "WeightUpdateRatio"),
+    "ExplodingTensor",
+    "VanishingGradient",
+    "LossNotDecreasing",
+    "AllZero",
+    "WeightUpdateRatio",
 )
 
 RULES_PAGE = "https://github.com/smdebug-serverless/smdebug-serverless/blob/main/docs/rules.md"
 
 NOT_OBSERVED = (
     "the run holds no statistics and facts of its steps, which the default rules check. Save them with "
-    "smdebug.start(path), or with a hook that gets a path and nothing else; or name the rules that check "
+    "smdebug.start(path), or with a hook that gets only a path; or name the rules that check "
     "saved tensors: --rule usual, --rule all, or one of `smdebug rules`"
 )
 

@@ -27,9 +27,7 @@ class TensorSelection:
     def __bool__(self) -> bool:
         return bool(self.collection_names or self.tensor_regex)
 
-    def names(
-        self, trial: Trial, step: int | None = None, mode: ModeKeys | None = None
-    ) -> list[str]:
+    def names(self, trial: Trial, step: int | None = None, mode: ModeKeys | None = None) -> list[str]:
         """Return the names of the selected tensors, sorted; limited to a step or mode if one is given."""
         at: dict[str, Any] = {} if step is None else {"step": step}
         if mode is not None:

@@ -6,8 +6,8 @@ verify("s3://bucket/run").problems
 """
 
 from smdebug.runs.comparing import Comparison, Difference, compare
-from smdebug.runs.diagnosing import Diagnosis, diagnose
-from smdebug.runs.evaluating import RuleResult, evaluate
+from smdebug.runs.evaluation.diagnosing import Diagnosis, diagnose
+from smdebug.runs.evaluation.evaluating import RuleResult, evaluate
 from smdebug.runs.left_out import LeftOut, left_out_of
 from smdebug.runs.opening import open_run, runs_below
 from smdebug.runs.overview import Overview, overview_of

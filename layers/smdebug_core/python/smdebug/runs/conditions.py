@@ -78,9 +78,7 @@ def key_of(name: str, facts: Mapping[str, Any]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def refuse_unknown_names(
-    conditions: Iterable[Condition], of_runs: Iterable[Mapping[str, Any]]
-) -> None:
+def refuse_unknown_names(conditions: Iterable[Condition], of_runs: Iterable[Mapping[str, Any]]) -> None:
     """Raise `SMDebugValueError` for a name that no run has: it is probably misspelt."""
     facts = list(of_runs)
     if not facts:

@@ -10,8 +10,8 @@ from smdebug.exceptions import AccessDenied, ObjectMissing
 from smdebug.files.names import EVENTS_FOLDER, step_file
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials import Trial
+from smdebug.trials.stored.worker_steps import WorkerStep
 from smdebug.trials.tensor import Tensor
-from smdebug.trials.worker_steps import WorkerStep
 
 MISSING = "this event file is missing, but its index file exists"
 

@@ -13,16 +13,13 @@ from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.files.origin import Origin
-from smdebug.mode_keys import ModeKeys
 from smdebug.runs.conditions import Condition, refuse_unknown_names
-from smdebug.runs.diagnosing import diagnose
-from smdebug.runs.evaluating import suitable_rules
+from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
-from smdebug.runs.training_loss import kept_losses, most_likely_loss
+from smdebug.runs.training_loss import TrainingLoss, training_loss
 from smdebug.runs.watched_places import MOST_RUNS, runs_in
 from smdebug.storage import open_storage
-from smdebug.trials import Trial
 
 STEPS_JUDGED = 300
 
@@ -37,6 +34,8 @@ class ListedRun:
     steps: int = 0
     last_step: int | None = None
     loss: float | None = None
+    """The loss of its last step of training."""
+    best_loss: float | None = None
     saved_at: datetime | None = None
     origin: Origin = field(default_factory=Origin)
     problems: tuple[str, ...] | None = None
@@ -54,6 +53,7 @@ class ListedRun:
             "steps": self.steps,
             "last_step": self.last_step,
             "loss": self.loss,
+            "best_loss": self.best_loss,
             "tag": list(origin.tags),
             **vars(origin),
             "command": " ".join(origin.command),
@@ -124,17 +124,18 @@ def _listed(path: str, name: str) -> ListedRun:
         steps = trial.steps()
     except SMDebugError as error:
         return ListedRun(path, name, state="unreadable", error=" ".join(str(error).split()))
-    problem, origin, loss = "", None, None
+    problem, origin = "", None
+    loss: TrainingLoss | None = None
     try:
         origin = trial.origin
-        loss = _last_loss(trial)
+        loss = training_loss(trial)
     except SMDebugError as error:
         problem = " ".join(str(error).split())
     if trial.damaged_files:
         unread = counted(len(trial.damaged_files), "file")
         problem = (
-            f"{unread} cannot be read: {next(iter(trial.damaged_files))}; run `smdebug verify {path}` for "
-            "details"
+            f"{unread} cannot be read: {next(iter(trial.damaged_files))}; "
+            f"run `smdebug verify {path}` for details"
         )
     saved = trial.saved_at(steps[-1]) if steps else None
     return ListedRun(
@@ -143,24 +144,12 @@ def _listed(path: str, name: str) -> ListedRun:
         state="ended" if trial.loaded_all_steps else "not ended",
         steps=len(steps),
         last_step=steps[-1] if steps else None,
-        loss=loss,
+        loss=None if loss is None else loss.last,
+        best_loss=None if loss is None else loss.best,
         saved_at=None if saved is None else datetime.fromtimestamp(saved, UTC),
         origin=origin or Origin(),
         error=problem,
     )
-
-
-def _last_loss(trial: Trial) -> float | None:
-    kept = kept_losses(trial)
-    if kept is not None and kept[1]:
-        return kept[1][-1]
-    name = most_likely_loss(trial.tensor_names(collection="losses"))
-    if not name:
-        return None
-    tensor = trial.tensor(name)
-    mode = ModeKeys.TRAIN if tensor.steps(ModeKeys.TRAIN) else ModeKeys.GLOBAL
-    steps = tensor.steps(mode)
-    return float(tensor.reduction_value(steps[-1], "mean", mode)) if steps else None
 
 
 def _judged(run: ListedRun) -> ListedRun:
@@ -168,7 +157,7 @@ def _judged(run: ListedRun) -> ListedRun:
         return run
     try:
         trial = open_run(run.path)
-        found = diagnose(trial, suitable_rules(trial), jobs=1, most_steps=STEPS_JUDGED)
+        found = diagnose(trial, jobs=1, most_steps=STEPS_JUDGED)
     except SMDebugError as error:
         return replace(run, error=" ".join(str(error).split()))
     return replace(run, problems=tuple(map(headline, found.issues)))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
 from smdebug.amounts import counted
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
-from smdebug.mode_keys import ModeKeys
-from smdebug.runs.following import Change, Following
+from smdebug.runs.evaluation.following import Change, Following
 from smdebug.runs.opening import open_run
-from smdebug.runs.training_loss import kept_losses, most_likely_loss
+from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
 MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while the rules catch up
-
-
-Rules = Sequence[RequestedRule] | Callable[[Trial], Sequence[RequestedRule]] | None
-"""The rules, or a function that chooses them once the run has begun; None: as `Following` does."""
 
 
 class State(Enum):
@@ -38,16 +34,16 @@ class LiveRun:
     """A run that is followed from its path; `advance` reads what is new."""
 
     path: str
-    rules: Rules = None
+    rules: Sequence[RequestedRule] | None = None
     rule_file: str | None = None
     state: State = State.AWAITED
     error: str = ""
     steps_saved: int = 0
     last_step: int | None = None
     last_saved_at: float | None = None
-    loss_name: str = ""
-    losses: list[float] = field(default_factory=list)
+    training_loss: TrainingLoss | None = None
     following: Following | None = None
+    _loss_reader: LossReader | None = field(default=None, repr=False)
 
     def advance(self) -> list[Change]:
         """Read and evaluate what is new; return which problems were opened or resolved."""
@@ -89,14 +85,17 @@ class LiveRun:
 
     @property
     def loss(self) -> float | None:
-        return self.losses[-1] if self.losses else None
+        return None if self.training_loss is None else self.training_loss.last
+
+    @property
+    def losses(self) -> list[float]:
+        return [] if self.training_loss is None else self.training_loss.values.tolist()
 
     def _advance(self) -> list[Change]:
         following = self.following
         if following is None:
             trial = open_run(self.path)
-            rules = self.rules(trial) if callable(self.rules) else self.rules
-            following = Following(trial, rules, file=self.rule_file)
+            following = Following(trial, self.rules, file=self.rule_file)
             self.following = following
         changes = following.advance(most_steps=MOST_STEPS_AT_A_TIME)
         trial = following.trial
@@ -116,25 +115,11 @@ class LiveRun:
         return changes
 
     def _read_losses(self, trial: Trial) -> None:
-        """Read the losses that are new: of every step, or else of the saved ones. A run may have none."""
-        try:
-            kept = kept_losses(trial)
-            if kept is not None:
-                self.loss_name, self.losses = kept
-            else:
-                self._read_saved_losses(trial)
-        except SMDebugError:
-            pass  # the rest of the run can still be shown
-
-    def _read_saved_losses(self, trial: Trial) -> None:
-        self.loss_name = self.loss_name or most_likely_loss(trial.tensor_names(collection="losses"))
-        if not self.loss_name:
-            return
-        tensor = trial.tensor(self.loss_name)
-        steps = tensor.steps(ModeKeys.TRAIN) or tensor.steps()
-        mode = ModeKeys.TRAIN if tensor.steps(ModeKeys.TRAIN) else ModeKeys.GLOBAL
-        for step in steps[len(self.losses) :]:
-            self.losses.append(float(tensor.reduction_value(step, "mean", mode)))
+        """Read the losses that are new. A run may have none."""
+        if self._loss_reader is None:
+            self._loss_reader = LossReader(trial)
+        with suppress(SMDebugError):  # the rest of the run can still be shown
+            self.training_loss = self._loss_reader.read()
 
 
 def is_bad(loss: float | None) -> bool:

@@ -10,8 +10,8 @@ from smdebug.exceptions import MissingCollectionFiles
 from smdebug.files.names import COLLECTIONS_FOLDER, EVENTS_FOLDER, INDEX_FOLDER
 from smdebug.storage import Storage, open_storage
 from smdebug.trials import Trial, create_trial
-from smdebug.trials.opening import read_collections
-from smdebug.trials.waiting import WaitLimits
+from smdebug.trials.live.finding_run import read_collections
+from smdebug.trials.live.waiting import WaitLimits
 
 IMPATIENT = WaitLimits(run_seconds=0, end_seconds=0, event_file_attempts=0)
 _MOST_KEYS = 20_000

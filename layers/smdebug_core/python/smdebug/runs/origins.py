@@ -58,9 +58,7 @@ def differences(first: Origin | None, other: Origin | None) -> list[ConfigDiffer
         ("platform", first.platform, other.platform),
         ("host", first.host, other.host),
     ]
-    return config + [
-        ConfigDifference(*difference) for difference in around if difference[1] != difference[2]
-    ]
+    return config + [ConfigDifference(*difference) for difference in around if difference[1] != difference[2]]
 
 
 def differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -69,9 +67,7 @@ def differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         name
         for name in names
-        if not all(
-            _is_same(configurations[0], configuration, name) for configuration in configurations
-        )
+        if not all(_is_same(configurations[0], configuration, name) for configuration in configurations)
     ]
 
 
@@ -122,6 +118,4 @@ def in_words(origin: Origin) -> list[tuple[str, str]]:
 def _is_same(first: Any, other: Any, name: str) -> bool:
     if name not in first or name not in other:
         return False
-    return bool(first[name] == other[name]) and isinstance(first[name], bool) == isinstance(
-        other[name], bool
-    )
+    return bool(first[name] == other[name]) and isinstance(first[name], bool) == isinstance(other[name], bool)

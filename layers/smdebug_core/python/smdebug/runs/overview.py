@@ -9,18 +9,21 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError
+from smdebug.exceptions import DamagedFile, ObjectMissing
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
+from smdebug.runs.thinned_steps import thinned as thinned
+from smdebug.runs.training_loss import TrainingLoss, loss_names, training_loss
 from smdebug.trials import Trial
-from smdebug.trials.attempts import Attempt
-from smdebug.trials.worker_steps import Layout, Spans
+from smdebug.trials.stored.attempts import Attempt
+from smdebug.trials.stored.worker_steps import Layout, Spans
 
 _LOSS_POINTS = 60
+_MOST_LOSSES = 20
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Overview:
     index_files: int
     first_saved: datetime | None
     last_saved: datetime | None
-    losses: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    losses: tuple[TrainingLoss, ...] = ()
+    """The losses of the training, the most likely one first."""
     damaged: Mapping[str, str] = field(default_factory=dict)
     attempts: tuple[Attempt, ...] = ()
     attempt: int = 0
@@ -79,12 +83,17 @@ class Overview:
     origin: Origin | None = None
     """Where the run comes from, if that was kept."""
     digest_workers: int = 0
-    """The workers besides `num_workers` that save digests of their copies of the model, and nothing else."""
+    """The workers besides `num_workers` that save digests of their copies of the model alone."""
 
     @property
     def num_steps(self) -> int:
         """The number of steps in all modes."""
         return sum(steps.count for steps in self.steps)
+
+    @property
+    def loss(self) -> TrainingLoss | None:
+        """The loss of the training; None if there is none, or it was not read."""
+        return self.losses[0] if self.losses else None
 
     @property
     def seconds_per_step(self) -> float | None:
@@ -112,8 +121,9 @@ class Overview:
             "first_saved": self.first_saved.isoformat() if self.first_saved else None,
             "last_saved": self.last_saved.isoformat() if self.last_saved else None,
             "seconds_per_step": self.seconds_per_step,
+            "loss": self.loss.to_dict() if self.loss else None,
             "losses": {
-                name: [list(point) for point in points] for name, points in self.losses.items()
+                loss.name: [list(point) for point in loss.points(_LOSS_POINTS)] for loss in self.losses
             },
             "damaged": dict(self.damaged),
             "origin": self.origin.to_dict() if self.origin else None,
@@ -141,8 +151,7 @@ def overview_of(
     except DamagedFile as error:
         damaged[ORIGIN] = error.problem
     tensors = tuple(
-        _tensor(name, trial, usage, members, with_values, damaged)
-        for name in progress(trial.tensor_names())
+        _tensor(name, trial, usage, members, with_values, damaged) for name in progress(trial.tensor_names())
     )
     attempts = trial.attempts()
     newest = attempts[-1].number if attempts else 0
@@ -161,7 +170,7 @@ def overview_of(
         index_files=usage.files,
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
-        losses=_losses(trial) if with_values else {},
+        losses=_losses(trial) if with_values else (),
         digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
         attempts=attempts,
@@ -280,33 +289,10 @@ def _steps_of(mode: str, steps: list[int]) -> StepsOf:
     return StepsOf(mode, len(steps), steps[0], steps[-1], interval)
 
 
-def _losses(trial: Trial) -> dict[str, tuple[tuple[int, float], ...]]:
-    """The values of each loss at evenly spread steps."""
-    found = {}
-    for name in trial.tensor_names(collection="losses")[:20]:
-        tensor = trial.tensor(name)
-        steps = thinned(tensor.steps(), _LOSS_POINTS)
-        points = []
-        for step in steps:
-            try:
-                value = tensor.value(step)
-            except SMDebugError:
-                continue
-            if value.size == 1 and value.dtype.kind in "fiub":
-                points.append((step, float(value.reshape(-1)[0])))
-        if points:
-            found[name] = tuple(points)
-    return found
-
-
-def thinned(steps: list[int], most: int) -> list[int]:
-    """Return at most `most` of the steps, evenly spread, including the first and the last."""
-    if len(steps) <= most:
-        return steps
-    if most < 2:
-        return steps[:most]
-    last = len(steps) - 1
-    return [steps[round(at * last / (most - 1))] for at in range(most)]
+def _losses(trial: Trial) -> tuple[TrainingLoss, ...]:
+    """The losses of the training that have values."""
+    found = (training_loss(trial, name) for name in loss_names(trial)[:_MOST_LOSSES])
+    return tuple(loss for loss in found if loss is not None)
 
 
 def _moment(seconds: float | None) -> datetime | None:

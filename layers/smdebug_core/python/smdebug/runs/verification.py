@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug.trials.attempts import Attempt
+from smdebug.trials.stored.attempts import Attempt
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from smdebug.files.names import (
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
-from smdebug.trials.attempts import Attempt, AttemptId, Attempts
-from smdebug.trials.origin import read_origin
-from smdebug.trials.worker_steps import seconds
+from smdebug.trials.origin_reading import read_origin
+from smdebug.trials.stored.attempts import Attempt, AttemptId, Attempts
+from smdebug.trials.stored.worker_steps import seconds
 
 _AT_A_TIME = 256
 _FRAME_START, _FRAME_END = (
@@ -75,9 +75,7 @@ def verify(
     by_step: defaultdict[int, set[str]] = defaultdict(set)
     extras: dict[StepFile, Mapping[str, Any]] = {}
     unreadable: set[StepFile] = set()
-    for key, seen in _in_turn(
-        storage, progress(keys), lambda key: _index_file(storage, key, quick)
-    ):
+    for key, seen in _in_turn(storage, progress(keys), lambda key: _index_file(storage, key, quick)):
         problems += [problem for problem in seen.problems if not problem.harmless]
         notes += [problem for problem in seen.problems if problem.harmless]
         counts.update(records=seen.records, checksummed=seen.checksummed, bytes=seen.bytes)
@@ -126,9 +124,7 @@ class _Workers(NamedTuple):
         Another worker may have ended the run, or a later attempt of its own that saved nothing more.
         """
         saved_in = (
-            entries.get("training_run")
-            for named, entries in extras.items()
-            if named.worker == worker
+            entries.get("training_run") for named, entries in extras.items() if named.worker == worker
         )
         last = max((attempt for attempt in saved_in if isinstance(attempt, int)), default=0)
         return self.expected > 1 or self.attempts.get(worker, 0) > last
@@ -246,18 +242,14 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
     data = storage.view(file)
     crcs = index.crcs or (None,) * len(index.names)
     indexed = set()
-    for name, start, length, crc in zip(
-        index.names, index.starts, index.lengths, crcs, strict=True
-    ):
+    for name, start, length, crc in zip(index.names, index.starts, index.lengths, crcs, strict=True):
         indexed.add((start, start + length))
         if start + length > len(data):
             text = f"its record ends at byte {start + length}, the file at byte {len(data)}"
             yield Problem(file, text, name, step)
             continue
         try:
-            event = read_record(
-                data[start : start + length], file=file, name=name, step=step, crc32c=crc
-            )
+            event = read_record(data[start : start + length], file=file, name=name, step=step, crc32c=crc)
         except DamagedFile as damaged:
             yield Problem(file, damaged.problem, name, step)
             continue
@@ -318,8 +310,8 @@ def _why_not_indexed(named: StepFile, later: int, entries: Mapping[str, Any]) ->
     previous = _whole(entries["previous_step"])
     if previous is None:
         return (
-            f"the training was interrupted there and resumed at step {later}, or {index_key(*named)} "
-            "was removed"
+            "the training was interrupted there and resumed at "
+            f"step {later}, or {index_key(*named)} was removed"
         ), False
     if previous < named.step:
         return (f"it was never committed: step {later} followed step {previous}"), False
@@ -337,9 +329,7 @@ def _incomplete(
     for step, seen in islice(short.items(), 50):
         missing = ", ".join(sorted(workers - seen)[:8]) or f"{expected - len(seen)} of them"
         end = "" if ended else ", so far"
-        yield Problem(
-            INDEX_FOLDER, f"step {step} lacks workers{end}: {missing}", step=step, harmless=True
-        )
+        yield Problem(INDEX_FOLDER, f"step {step} lacks workers{end}: {missing}", step=step, harmless=True)
     if len(short) > 50:
         text = f"{len(short) - 50} more steps lack workers"
         yield Problem(INDEX_FOLDER, text, harmless=True)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from smdebug.exceptions import ObjectMissing, RuleUnknown
 from smdebug.plain_text import nearest_of
 from smdebug.service.records import RequestedRule, RuleConfiguration
-from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
+from smdebug.service.rules_file import (
+    RULES_FILE,
+    in_our_form,
+    parse_rules,
+    valid_rules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +26,10 @@ RequestedRules = RequestedRule | Sequence[RequestedRule]
 
 
 class AttachedRules:
-    """The rules of one run. Without a file they are the stack's, which `default` returns."""
+    """The rules of one run: those of its file, and the default rules, which `default` returns.
+
+    A change writes all of them to the file, which then switches the default rules off.
+    """
 
     def __init__(self, location: str, storage: Storage, default: Callable[[], Rules]):
         self._location = location
@@ -29,12 +37,12 @@ class AttachedRules:
         self._default = default
 
     def read(self) -> Rules:
-        """Return the rules in the file, or the stack's."""
+        """Return all rules that judge the run."""
         try:
             data = self._storage.read(RULES_FILE)
         except ObjectMissing:
             return self._default()
-        return parse_rules(data, file=self._file)
+        return valid_rules(data, file=self._file).with_default(self._default)
 
     def add(self, requested: RequestedRules) -> Rules:
         """Add these rules, replacing those of the same name; return all."""
@@ -53,7 +61,7 @@ class AttachedRules:
         return self._write(rule for rule in rules if rule.name not in removed)
 
     def replace(self, requested: RequestedRules) -> Rules:
-        """Replace all rules."""
+        """Have these rules and no others judge the run."""
         return self._write(configurations(requested))
 
     @property
@@ -61,7 +69,8 @@ class AttachedRules:
         return f"{self._location}/{RULES_FILE}"
 
     def _write(self, rules: Iterable[RuleConfiguration]) -> Rules:
-        data = (json.dumps(in_our_form(rules), indent=2, ensure_ascii=False) + "\n").encode()
+        content = in_our_form(rules, default_rules=False)
+        data = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
         written = parse_rules(data, file=self._file)
         self._storage.write(RULES_FILE, data)
         return written
@@ -69,13 +78,9 @@ class AttachedRules:
 
 def configurations(requested: RequestedRules) -> Rules:
     """The configurations of the requested rules, or of a whole rules.json."""
-    if isinstance(requested, Mapping) and not {"rule", "RuleName", "RuleParameters"} & set(
-        requested
-    ):
+    if isinstance(requested, Mapping) and not {"rule", "RuleName", "RuleParameters"} & set(requested):
         return parse_rules(requested, file="the rules given")
     if isinstance(requested, str | RuleConfiguration | Mapping):
         requested = [requested]
-    entries = [
-        rule.to_dict() if isinstance(rule, RuleConfiguration) else rule for rule in requested
-    ]
+    entries = [rule.to_dict() if isinstance(rule, RuleConfiguration) else rule for rule in requested]
     return parse_rules(entries, file="the rules given")

@@ -21,9 +21,9 @@ from smdebug.exceptions import (
     StackUnknown,
     StorageUnavailable,
 )
-from smdebug.service.attributes import as_attributes, item_in, read_pages
-from smdebug.service.item_reader import Item, ItemReader, KeyRange
 from smdebug.service.log_lines import LogLine, log_line
+from smdebug.service.step_index.attributes import as_attributes, item_in, read_pages
+from smdebug.service.step_index.item_reader import Item, ItemReader, KeyRange
 
 if TYPE_CHECKING:
     from smdebug.storage import Storage
@@ -84,9 +84,7 @@ def find_deployment(stack: str, clients: Clients) -> Deployment:
     table = output_of(outputs, *_TABLE)
     if table is None:
         names = ", ".join(outputs) or "none"
-        raise StackUnknown(
-            place, f"not a debugger: no output {_TABLE[0]} among its outputs ({names})"
-        )
+        raise StackUnknown(place, f"not a debugger: no output {_TABLE[0]} among its outputs ({names})")
     return Deployment(
         table=table,
         bucket=output_of(outputs, *_BUCKET) or "",
@@ -149,9 +147,7 @@ class Logs:
         for group in self._groups:
             yield from self._lines_of(group, run, rules, since)
 
-    def _lines_of(
-        self, group: str, run: str, rules: Sequence[str], since: float | None
-    ) -> Iterator[LogLine]:
+    def _lines_of(self, group: str, run: str, rules: Sequence[str], since: float | None) -> Iterator[LogLine]:
         client = self._clients("logs")
         request: dict[str, Any] = {"logGroupName": group}
         if pattern := filter_pattern(run, rules):
@@ -210,9 +206,7 @@ def default_clients() -> Clients:
         ) from error
     from smdebug.storage.s3 import region
 
-    patient = Config(
-        retries={"mode": "standard", "max_attempts": 6}, connect_timeout=10, read_timeout=60
-    )
+    patient = Config(retries={"mode": "standard", "max_attempts": 6}, connect_timeout=10, read_timeout=60)
     session: Any = Session(region_name=region())
 
     def client(service: str) -> Any:
@@ -270,14 +264,10 @@ class aws_errors:  # noqa: N801 - a context manager: with aws_errors(place, perm
             problem = "it does not exist; check its name, the region and the account"
             return StackUnknown(self._place, problem)
         if code in _DENIED:
-            return AccessDenied(
-                self._place, f"the credentials lack {self._permission} on it. AWS: {text}"
-            )
+            return AccessDenied(self._place, f"the credentials lack {self._permission} on it. AWS: {text}")
         if code in _BAD_CREDENTIALS:
             problem = f"the credentials are not accepted; renew them. AWS: {text}"
             return AccessDenied(self._place, problem)
         if code in _LATER:
-            return StorageUnavailable(
-                self._place, f"AWS is temporarily unavailable, try again later: {text}"
-            )
+            return StorageUnavailable(self._place, f"AWS is temporarily unavailable, try again later: {text}")
         return SMDebugRuntimeError(f"{self._place}: AWS refuses {self._permission}: {text}")

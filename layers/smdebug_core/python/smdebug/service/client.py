@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import RunUnknown
 from smdebug.plain_text import nearest_of
-from smdebug.service import items
-from smdebug.service.item_reader import ItemReader
 from smdebug.service.log_lines import LogReader
 from smdebug.service.run_status import RunSnapshot, RunSummary
+from smdebug.service.step_index import items
+from smdebug.service.step_index.item_reader import ItemReader
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock
 from smdebug.service.watched_run import WatchedRun, read_run

@@ -1,7 +1,7 @@
 """The records of the step index: runs, their steps, the rules that watch them.
 
-Values only, without table or clock. `smdebug.service.items` stores them in the table, and the deployed
-functions decide how they change.
+Values only, without table or clock. `smdebug.service.step_index.items` stores them in the table, and the
+deployed functions decide how they change.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class RunState(StrEnum):
 
 
 class RuleStatus(StrEnum):
-    """The statuses of SageMaker's rule evaluations."""
+    """The statuses of SageMaker's rule evaluations, and one more."""
 
     IN_PROGRESS = "InProgress"
     NO_ISSUES_FOUND = "NoIssuesFound"
+    NOT_CHECKED = "NotChecked"  # no step held anything for the rule; to SageMaker it found no issues
     ISSUES_FOUND = "IssuesFound"
     ERROR = "Error"
     STOPPING = "Stopping"
@@ -44,13 +45,18 @@ class RuleStatus(StrEnum):
         """Whether the rule will evaluate no more steps."""
         return self in (RuleStatus.ERROR, RuleStatus.STOPPED)
 
+    @property
+    def of_sagemaker(self) -> str:
+        """The status by which SageMaker's own readers know it."""
+        is_ours = self is RuleStatus.NOT_CHECKED
+        return RuleStatus.NO_ISSUES_FOUND.value if is_ours else self.value
+
 
 class RunVerdict(StrEnum):
     """The result of a finished run. Without evidence for every due step there is no good one."""
 
-    NO_ISSUES_FOUND = (
-        "NoIssuesFound"  # every rule has evaluated every due step, and some checked it
-    )
+    # Every rule has evaluated every due step, and some checked it.
+    NO_ISSUES_FOUND = "NoIssuesFound"
     ISSUES_FOUND = "IssuesFound"
     ERROR = "Error"  # a rule failed, and no other found an issue
     INCOMPLETE = "Incomplete"  # nothing was found, and some due step was not evaluated as a whole
@@ -101,9 +107,7 @@ class RuleConfiguration:
             "logging_level": self.logging_level,
         }
         always = {"name", "rule"}
-        return {
-            key: value for key, value in content.items() if key in always or value not in _EMPTY
-        }
+        return {key: value for key, value in content.items() if key in always or value not in _EMPTY}
 
 
 _EMPTY: tuple[Any, ...] = (None, {}, [], 0)
@@ -229,9 +233,8 @@ class RuleRecord:
     asks_at_end: bool = False  # whether a custom rule evaluates the end of a run
     died_at: int | None = None  # the last step at which a custom rule's function died
     deaths: int = 0  # the number of times it died there
-    unseen: int = (
-        0  # due steps that it had not evaluated when the run ended: Stopped until they come
-    )
+    # Due steps that it had not evaluated when the run ended: Stopped until they come.
+    unseen: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -241,11 +244,6 @@ class RuleRecord:
     @property
     def has_open_issue(self) -> bool:
         return self.issue_since is not None
-
-    @property
-    def has_checked(self) -> bool:
-        """Whether any step of this attempt held something that the rule could check."""
-        return self.last_good is not None or self.last_found is not None
 
 
 @dataclass(frozen=True)
@@ -267,9 +265,7 @@ class GroupRecord:
     evaluated: int = 0  # the number of steps evaluated as a whole
     partly: int = 0  # and of those of which some workers' values were missing
     checked: int = NOTHING_EVALUATED  # at the end of a run, late steps were looked for up to here
-    alone: tuple[
-        str, ...
-    ] = ()  # after two deaths: the rules that were tried alone at the next step
+    alone: tuple[str, ...] = ()  # after two deaths: the rules that were tried alone at the next step
     finished: bool = False  # every rule has its final status
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

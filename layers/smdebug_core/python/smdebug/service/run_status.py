@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import ClassVar
 
 from smdebug.amounts import counted
-from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
     LANE,
     NOTHING_EVALUATED,
@@ -24,6 +23,7 @@ from smdebug.service.records import (
     RunState,
     RunVerdict,
 )
+from smdebug.service.step_index.items import RulesOfRun
 from smdebug.service.tables import PlainData, Rows, moment
 
 
@@ -32,8 +32,15 @@ class RunSummary(PlainData):
     """One run in a list of many."""
 
     columns: ClassVar = (
-        *("run", "state", "verdict", "first_seen", "job", "workers", "evaluated_through"),
-        *("rules", "open_issues"),
+        "run",
+        "state",
+        "verdict",
+        "first_seen",
+        "job",
+        "workers",
+        "evaluated_through",
+        "rules",
+        "open_issues",
     )
 
     run: str
@@ -54,8 +61,14 @@ class RuleStatusOf(PlainData):
     """The status of one rule on a run, and its reason."""
 
     columns: ClassVar = (
-        *("name", "status", "reason", "issue_since", "last_found", "last_good"),
-        *("evaluated_through", "changed_at"),
+        "name",
+        "status",
+        "reason",
+        "issue_since",
+        "last_found",
+        "last_good",
+        "evaluated_through",
+        "changed_at",
     )
 
     name: str
@@ -155,9 +168,7 @@ def headline(summary: RunSummary) -> str:
     return f"{sentence}. {summary.trouble}" if summary.trouble else sentence
 
 
-def statuses_of(
-    record: RunRecord, groups: Collection[GroupRecord], rules: RulesOfRun
-) -> Rows[RuleStatusOf]:
+def statuses_of(record: RunRecord, groups: Collection[GroupRecord], rules: RulesOfRun) -> Rows[RuleStatusOf]:
     """The status of each rule: attached ones in the order of their configurations, then detached ones."""
     records = _newest_records(groups)
     known = {configuration.id: configuration for configuration in rules.detached}

@@ -18,7 +18,7 @@ def rule_execution_jobs(statuses: Iterable[RuleStatusOf]) -> Rows[dict[str, Any]
     jobs = [
         {
             "RuleName": status.name,
-            "RuleStatus": status.status.value,
+            "RuleStatus": status.status.of_sagemaker,
             "FailureReason": status.reason,
             "RuleExecutionJobName": status.id,
             "RuleExecutionJobArn": _arn(status),
@@ -37,7 +37,7 @@ def rule_evaluation_statuses(
         entry: dict[str, Any] = {
             "RuleConfigurationName": status.name[:_LONGEST_NAME],
             "RuleEvaluationJobArn": _arn(status),
-            "RuleEvaluationStatus": status.status.value,
+            "RuleEvaluationStatus": status.status.of_sagemaker,
         }
         if status.reason:
             entry["StatusDetails"] = status.reason[: _LONGEST_DETAILS - 1] + "\n"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.aws import Clients, aws_errors, default_clients
-from smdebug.service.job_checks import check_training_job
+from smdebug.service.checks.job_checks import check_training_job
 from smdebug.service.rules_file import RULES_FILE, in_our_form, read_rules
 
 HOOK_FILE = "debughookconfig.json"
@@ -89,9 +89,7 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
 
 
 def _hook_file(hook: Mapping[str, Any], job: str) -> dict[str, Any]:
-    content = {
-        key: value for key, value in hook.items() if key not in ("S3OutputPath", "LocalPath")
-    }
+    content = {key: value for key, value in hook.items() if key not in ("S3OutputPath", "LocalPath")}
     place = hook.get("S3OutputPath")
     if place:
         content["LocalPath"] = f"{place.rstrip('/')}/{job}/debug-output"

@@ -33,9 +33,7 @@ def condition(until: str | int | Condition) -> Condition:
         return lambda run: run.state is RunState.FINISHED
     if until == "found":
         return lambda run: run.has_found_something or run.state is RunState.FINISHED
-    raise SMDebugValueError(
-        f"until must be 'finished', 'found', a step number or a function, not {until!r}"
-    )
+    raise SMDebugValueError(f"until must be 'finished', 'found', a step number or a function, not {until!r}")
 
 
 def wait_until(
@@ -62,9 +60,7 @@ def wait_until(
         pause = _SHORTEST_PAUSE if changes else min(pause * 1.5, _LONGEST_PAUSE)
         waited = clock.now() - begun
         if timeout is not None and waited >= timeout:
-            raise WaitedTooLong(
-                location, timeout, "unreachable" if run is None else run.state.value
-            )
+            raise WaitedTooLong(location, timeout, "unreachable" if run is None else run.state.value)
         clock.pause(pause if timeout is None else min(pause, timeout - waited))
         before = run
 

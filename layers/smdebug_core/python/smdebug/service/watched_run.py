@@ -17,14 +17,15 @@ from smdebug.exceptions import (
 )
 from smdebug.files.names import STOP_KEY
 from smdebug.plain_text import nearest_of
-from smdebug.service import items, sagemaker_statuses
+from smdebug.service import sagemaker_statuses
 from smdebug.service.attached_rules import AttachedRules, RequestedRules
 from smdebug.service.findings import ActionOutcome, FindingEvent, action_outcome, finding_event
-from smdebug.service.item_reader import Item, ItemReader
 from smdebug.service.log_lines import LogLine, LogReader
 from smdebug.service.news import News
 from smdebug.service.records import RuleConfiguration, RunRecord, RunState
 from smdebug.service.run_status import RuleStatusOf, RunSnapshot, snapshot
+from smdebug.service.step_index import items
+from smdebug.service.step_index.item_reader import Item, ItemReader
 from smdebug.service.step_status import StepStatus, step_statuses
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock, Condition, condition, wait_until
@@ -142,10 +143,7 @@ class WatchedRun:
         """Return the outcomes of all actions, or of those that one finding requested."""
         first = items.ACTION_PREFIX + (f"{finding_id}#" if finding_id else "")
         found = self._index.query(items.run_pk(self.run), first=first, last=first + items.LAST)
-        outcomes = [
-            action_outcome(str(item.get("rule", "")), items.unpacked(item["body"]))
-            for item in found
-        ]
+        outcomes = [action_outcome(str(item.get("rule", "")), items.unpacked(item["body"])) for item in found]
         outcomes.sort(key=lambda outcome: outcome.at.timestamp() if outcome.at else 0.0)
         return Rows(outcomes, ActionOutcome.columns, "No actions were requested.")
 
@@ -256,18 +254,14 @@ class WatchedRun:
 
     # Its end
 
-    def stop(
-        self, reason: str = "no reason was given", *, stop_at_step: int | None = None
-    ) -> dict[str, Any]:
+    def stop(self, reason: str = "no reason was given", *, stop_at_step: int | None = None) -> dict[str, Any]:
         """Ask the training to stop at its next saved step, or at `stop_at_step`.
 
         Return the content of the control file.
         """
         state = self.state
         if state in (RunState.ENDED, RunState.FINISHED):
-            raise SMDebugRuntimeError(
-                f"{self.location} is {state.value}: no training is left to stop"
-            )
+            raise SMDebugRuntimeError(f"{self.location} is {state.value}: no training is left to stop")
         if stop_at_step is not None and stop_at_step < 0:
             raise SMDebugValueError(f"stop_at_step must be a step number, not {stop_at_step}")
         request = {"reason": reason, "finding_id": None, "stop_at_step": stop_at_step}

@@ -28,7 +28,7 @@ def open_storage(path: str | os.PathLike[str] | Storage) -> Storage:
         if isinstance(path, Storage):
             return path
         raise SMDebugTypeError(
-            f"A run is found by a path or a Storage, and this is {type(path).__name__}: {path!r}"
+            f"A run is opened by its path or a Storage, not by {type(path).__name__}: {path!r}"
         )
     text = os.fspath(path)
     match = _SCHEME.match(text) if isinstance(path, str) else None

@@ -30,9 +30,7 @@ class FileSink:
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         if self._descriptor < 0:
-            raise SMDebugRuntimeError(
-                f"{self._path} was already committed or aborted; create a new object"
-            )
+            raise SMDebugRuntimeError(f"{self._path} was already committed or aborted; create a new object")
         try:
             if len(pieces) <= _PIECES_AT_ONCE:
                 _write_all(self._descriptor, pieces)
@@ -44,9 +42,7 @@ class FileSink:
 
     def commit(self) -> None:
         if self._descriptor < 0:
-            raise SMDebugRuntimeError(
-                f"{self._path} was already committed or aborted; create a new object"
-            )
+            raise SMDebugRuntimeError(f"{self._path} was already committed or aborted; create a new object")
         try:
             # Closed, and so unlocked, only after the rename: until then the name is ours.
             os.rename(self._temporary, self._path)

@@ -43,12 +43,7 @@ class FolderMemory:
     def unchanged(self, path: str, stamp: Stamp, start_after: str) -> Sequence[str] | None:
         """Return the entries after `start_after`, if they are known without reading the folder."""
         last = self._readings.get(path)
-        if (
-            not self._stamps_are_reliable
-            or last is None
-            or last.stamp != stamp
-            or not last.is_final
-        ):
+        if not self._stamps_are_reliable or last is None or last.stamp != stamp or not last.is_final:
             return None
         if start_after < last.start_after or time.monotonic() - last.read > _READ_AFTER:
             return None

@@ -64,7 +64,7 @@ def _problem_of(key: str) -> str:
 
 def _problem_of_text(key: str) -> str:
     if not isinstance(key, str):
-        raise SMDebugTypeError(f"A key is text, and this is {type(key).__name__}: {key!r}")
+        raise SMDebugTypeError(f"A key must be text, not {type(key).__name__}: {key!r}")
     if "\0" in key or "\\" in key:
         return "it holds a NUL or a backslash"
     if not key.isascii():

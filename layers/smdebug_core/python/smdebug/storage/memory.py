@@ -112,7 +112,5 @@ class _MemorySink:
 
     def _still_open(self) -> bytearray:
         if self._written is None:
-            raise SMDebugRuntimeError(
-                f"{self._key} was already committed or aborted; create a new object"
-            )
+            raise SMDebugRuntimeError(f"{self._key} was already committed or aborted; create a new object")
         return self._written

@@ -221,9 +221,7 @@ def _make_client(given: Any) -> Any:
         from boto3.session import Session
         from botocore.config import Config
     except ImportError as error:
-        raise SMDebugCustomerError(
-            "Runs on S3 need boto3: pip install 'smdebug-serverless[aws]'"
-        ) from error
+        raise SMDebugCustomerError("Runs on S3 need boto3: pip install 'smdebug-serverless[aws]'") from error
     config = Config(
         retries={"mode": "standard", "max_attempts": 6},
         max_pool_connections=2 * REQUESTS_AT_A_TIME,

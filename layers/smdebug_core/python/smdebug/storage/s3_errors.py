@@ -7,7 +7,7 @@ from typing import Any
 from smdebug.exceptions import AccessDenied, ObjectMissing, StorageError, StorageUnavailable
 
 _RIGHT_TO = {
-    "read": "s3:GetObject on the object (S3 reports a missing one so, too, without s3:ListBucket)",
+    "read": "s3:GetObject on the object (without s3:ListBucket, S3 also reports a missing object like this)",
     "list": "s3:ListBucket on the bucket",
     "write": "s3:PutObject on the object (and kms:GenerateDataKey if the bucket encrypts with KMS)",
     "delete": "s3:DeleteObject on the object",
@@ -66,10 +66,7 @@ class translated:  # noqa: N801 - a context manager, which is named like a funct
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if (
-            error is not None
-            and (typed := storage_error(error, self._place, self._doing)) is not None
-        ):
+        if error is not None and (typed := storage_error(error, self._place, self._doing)) is not None:
             raise typed from error
 
 
@@ -79,18 +76,13 @@ def storage_error(error: BaseException, place: str, doing: str) -> StorageError 
 
     if isinstance(error, aws.ClientError):
         return _refusal(error.response, place, doing)
-    if isinstance(
-        error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError
-    ):
+    if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError):
         return AccessDenied(
             place, f"no AWS credentials were found ({error}); run `aws configure` or set a role"
         )
     if isinstance(
         error,
-        aws.HTTPClientError
-        | aws.ConnectionError
-        | aws.IncompleteReadError
-        | aws.FlexibleChecksumError,
+        aws.HTTPClientError | aws.ConnectionError | aws.IncompleteReadError | aws.FlexibleChecksumError,
     ):
         return StorageUnavailable(place, f"S3 cannot be reached, or the connection broke: {error}")
     if isinstance(error, aws.BotoCoreError):
@@ -118,13 +110,9 @@ def _refusal(response: Any, place: str, doing: str) -> StorageError:
     if code in _BAD_CREDENTIALS:
         return AccessDenied(place, f"the credentials are not accepted; renew them. S3 says {text}")
     if code in _ELSEWHERE or status == 301:
-        region = (
-            response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region")
-        )
+        region = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region")
         where = f"in {region}" if region else "in another region"
-        return StorageError(
-            place, f"the bucket is {where}; set AWS_REGION accordingly. S3 says {text}"
-        )
+        return StorageError(place, f"the bucket is {where}; set AWS_REGION accordingly. S3 says {text}")
     if code in _LATER or status >= 500 or status == 429:
         return StorageUnavailable(place, f"S3 is busy; try again later. S3 says {text}")
     return StorageError(place, f"S3 refuses the request: {text}")

@@ -78,9 +78,7 @@ class S3Sink:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise SMDebugRuntimeError(
-                f"{self._place} was already committed or aborted; create a new object"
-            )
+            raise SMDebugRuntimeError(f"{self._place} was already committed or aborted; create a new object")
 
     def _send_full_parts(self) -> None:
         if self._size < ONE_PUT_UP_TO:
@@ -134,9 +132,7 @@ class _Multipart:
             raise self._failure
         parts = [self._parts[number] for number in sorted(self._parts)]
         with translated(self._place, "write"):
-            self._client.complete_multipart_upload(
-                **self._request, MultipartUpload={"Parts": parts}
-            )
+            self._client.complete_multipart_upload(**self._request, MultipartUpload={"Parts": parts})
 
     def abort(self) -> None:
         self._failure = self._failure or SMDebugRuntimeError(f"{self._place} was aborted")
@@ -168,9 +164,7 @@ class _Multipart:
 
     def _send_now(self, number: int, block: Buffer) -> None:
         with translated(self._place, "write"):
-            response = self._client.upload_part(
-                **self._request, PartNumber=number, Body=_Body([block])
-            )
+            response = self._client.upload_part(**self._request, PartNumber=number, Body=_Body([block]))
         # S3 compares these with what it received: a part that was damaged in transit fails the upload.
         checksums = {name: text for name, text in response.items() if name.startswith("Checksum")}
         checksums.pop("ChecksumType", None)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.saving.framework import SHARED_HOMES, lazily
+from smdebug.saving.hooks.framework import SHARED_HOMES, lazily
 
 if TYPE_CHECKING:
     from smdebug.config.keys import CollectionKeys
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
-    from smdebug.saving.singleton import del_hook, set_hook
+    from smdebug.saving.hooks.singleton import del_hook, set_hook
     from smdebug.tensorflow.collection import Collection
     from smdebug.tensorflow.keras import KerasHook
     from smdebug.tensorflow.session import EstimatorHook, SessionHook

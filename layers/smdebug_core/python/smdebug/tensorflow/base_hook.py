@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.saving.adapter import Array, FrameworkAdapter
-from smdebug.saving.hook import FrameworkHook
-from smdebug.saving.options import HookOptions
+from smdebug.saving.arrays.adapter import Array, FrameworkAdapter
+from smdebug.saving.hooks.hook import FrameworkHook
+from smdebug.saving.hooks.options import HookOptions
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.constants import TF_DEFAULT_SAVED_COLLECTIONS
 from smdebug.tensorflow.ranks import rank_and_size
@@ -42,8 +42,8 @@ class TensorflowBaseHook(FrameworkHook):
     """Names and collections of TensorFlow."""
 
     adapter = TensorflowAdapter()
-    if_no_step = "pass the hook to the training, such as model.fit(…, callbacks=[hook])"
-    if_no_loss = "compile the model with a loss; in a loop with a tape, call tape.gradient(loss, …)"
+    if_no_step = "Pass the hook to the training, such as model.fit(…, callbacks=[hook])"
+    if_no_loss = "Compile the model with a loss; in a loop with a tape, call tape.gradient(loss, …)"
     takes_over = True
     saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
 

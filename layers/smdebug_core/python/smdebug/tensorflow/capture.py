@@ -18,9 +18,7 @@ _watching = 0
 _layer_call = keras.layers.Layer.__call__
 _update_mean = keras.metrics.Mean.update_state
 # LossScaleOptimizer has its own `apply`, which calls the inner one from inside a branch.
-_appliers = {
-    kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
-}
+_appliers = {kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)}
 
 
 class Collector:

@@ -105,11 +105,7 @@ class CompiledSteps:
 
     def _save(self, names: Sequence[tuple[str, str | None]], arrays: Sequence[Any]) -> None:
         for (name, collection), array in zip(names, arrays, strict=True):
-            wanted = (
-                self._hook.wants(name)
-                if collection is None
-                else self._hook.wants_as(name, collection)
-            )
+            wanted = self._hook.wants(name) if collection is None else self._hook.wants_as(name, collection)
             if wanted:
                 self._hook.record(name, array)
 

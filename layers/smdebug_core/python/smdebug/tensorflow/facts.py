@@ -83,9 +83,7 @@ def optimizer_facts(optimizer: Any, names: Mapping[int, str]) -> list[dict[str, 
 
 def scale_facts(optimizer: Any) -> dict[str, float]:
     """Return what a `LossScaleOptimizer` multiplies the loss with."""
-    scale = (
-        getattr(optimizer, "dynamic_scale", None) if getattr(optimizer, "built", False) else None
-    )
+    scale = getattr(optimizer, "dynamic_scale", None) if getattr(optimizer, "built", False) else None
     return {} if scale is None else {"loss_scale": float(keras.ops.convert_to_numpy(scale))}
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.framework import require
-from smdebug.saving.options import HookOptions
+from smdebug.saving.hooks.framework import require
+from smdebug.saving.hooks.options import HookOptions
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
 from smdebug.tensorflow.legacy import refuse_legacy_keras, refuse_legacy_model
 
@@ -33,8 +33,12 @@ from smdebug.tensorflow.tape_steps import TapeSteps  # noqa: E402
 _KINDS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test"}
 _INSIDE = frozenset(
     {
-        *(CollectionKeys.GRADIENTS, CollectionKeys.LAYERS, CollectionKeys.INPUTS),
-        *(CollectionKeys.OUTPUTS, CollectionKeys.ALL, CollectionKeys.DEFAULT),
+        CollectionKeys.GRADIENTS,
+        CollectionKeys.LAYERS,
+        CollectionKeys.INPUTS,
+        CollectionKeys.OUTPUTS,
+        CollectionKeys.ALL,
+        CollectionKeys.DEFAULT,
     }
 )
 
@@ -146,9 +150,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         elif self.due:
             self.guarded(lambda: self._record_step(batch, logs, captured))
 
-    def _record_step(
-        self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
-    ) -> None:
+    def _record_step(self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]) -> None:
         self._logged.clear()
         step = self.last_step
         if logs is not None and step is not None:
@@ -182,9 +184,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.observer.observe_parameters(self._variables_of(model))
         self.observer.note_model(model, layers_of(model))
 
-    def _observe_batch(
-        self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
-    ) -> None:
+    def _observe_batch(self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]) -> None:
         assert self.observer is not None
         # With JAX, asking for the model fetches the values; without, its variables have none.
         asks = self.due or (self.mode is ModeKeys.TRAIN and batch == 0)
@@ -279,8 +279,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     def should_save_layer(self, layer_name: str) -> bool:
         """Return whether something of this layer is saved at the current step."""
         return any(
-            self.wants_as(f"{layer_name}/{side}", CollectionKeys.LAYERS)
-            for side in ("inputs", "outputs")
+            self.wants_as(f"{layer_name}/{side}", CollectionKeys.LAYERS) for side in ("inputs", "outputs")
         )
 
     def end_run(self, *, ended: bool) -> None:

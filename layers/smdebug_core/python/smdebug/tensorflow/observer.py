@@ -14,8 +14,8 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.batches import batch_facts
-from smdebug.saving.array_updates import ArrayUpdates
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.arrays.array_updates import ArrayUpdates
+from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.tensorflow import facts
 
 Variables = Iterable[tuple[str, Any]]
@@ -89,9 +89,7 @@ class KerasObserver:
             self._rate = rate
             self._hook.carry(FIRST_LEARNING_RATE, rate)
 
-    def end_batch(
-        self, model: Any, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
-    ) -> None:
+    def end_batch(self, model: Any, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]) -> None:
         """Carry the scalars of a batch of `fit`, and at a step that is saved record what it has."""
         if logs:
             losses = {name: value for name, value in captured.items() if is_loss(name)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.saving.ranks import ALONE, by_horovod, by_torch
-from smdebug.tensorflow.utils import (
+from smdebug.saving.process.ranks import ALONE, by_horovod, by_torch
+from smdebug.tensorflow.tf_config import (
     Cluster,
     get_worker_id_from_tf_config,
     is_parameter_server_strategy,

@@ -15,8 +15,8 @@ from typing import Any
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError, TrainingStopped
-from smdebug.saving.framework import require
-from smdebug.saving.options import HookOptions, takes
+from smdebug.saving.hooks.framework import require
+from smdebug.saving.hooks.options import HookOptions, takes
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
 from smdebug.tensorflow.collection import CollectionManager
 
@@ -29,7 +29,9 @@ from smdebug.tensorflow.session_observer import SessionObserver  # noqa: E402
 v1 = tf.compat.v1
 SessionRunHook: Any = v1.train.SessionRunHook
 _KNOWN_KINDS = (
-    *(CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS),
+    CollectionKeys.WEIGHTS,
+    CollectionKeys.BIASES,
+    CollectionKeys.GRADIENTS,
     CollectionKeys.LOSSES,
 )
 
@@ -42,8 +44,8 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     When a stop is requested, `session.should_stop()` is true after the step; `hook.stopped` has the reason.
     """
 
-    if_no_step = "pass the hook to the session: MonitoredSession(hooks=[hook])"
-    if_no_loss = "add it to the graph's losses: tf.compat.v1.losses.add_loss(loss)"
+    if_no_step = "Pass the hook to the session: MonitoredSession(hooks=[hook])"
+    if_no_loss = "Add one to the graph's losses: tf.compat.v1.losses.add_loss(loss)"
     observes = True
 
     def set_up(self, options: HookOptions) -> None:

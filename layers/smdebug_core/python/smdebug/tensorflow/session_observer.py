@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from smdebug.saving.array_updates import ArrayUpdates
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.arrays.array_updates import ArrayUpdates
+from smdebug.saving.observations.step_observations import StepObservations
 
 MAX_KNOWN = 64
 
@@ -37,9 +37,7 @@ class SessionObserver:
         self._updates = ArrayUpdates()
         self._fetched: dict[tuple[Any, ...], dict[str, Any]] = {}
 
-    def fetched(
-        self, fetches: Any, losses: Iterable[Any], gradients: Iterable[Any]
-    ) -> dict[str, Any]:
+    def fetched(self, fetches: Any, losses: Iterable[Any], gradients: Iterable[Any]) -> dict[str, Any]:
         """Return what to fetch in addition: losses, and gradients of a step that is saved."""
         operations = list(_operations(fetches))
         key = (bool(self._hook.due), *(operation.name for operation in operations))

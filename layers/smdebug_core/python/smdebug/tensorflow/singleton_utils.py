@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.saving import framework
-from smdebug.saving.singleton import del_hook, set_hook
+from smdebug.saving.hooks import framework
+from smdebug.saving.hooks.singleton import del_hook, set_hook
 
 __all__ = ["del_hook", "get_hook", "set_hook"]
 

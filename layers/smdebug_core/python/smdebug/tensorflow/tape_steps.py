@@ -96,9 +96,7 @@ class TapeSteps:
 
     def gradients_requested_in_graph(self, target: Any, sources: Any, gradients: Any) -> None:
         """Make the traced function record the step whenever it runs."""
-        self._hook.guarded(
-            lambda: self._compiled_steps().add(self._in_graph(target, sources, gradients))
-        )
+        self._hook.guarded(lambda: self._compiled_steps().add(self._in_graph(target, sources, gradients)))
 
     def _compiled_steps(self) -> CompiledSteps:
         if self._compiled is None:

@@ -42,8 +42,7 @@ def checked_attempt(attempt: int | None) -> int | None:
         raise SMDebugTypeError(f"attempt is a whole number or None, not {attempt!r}") from error
     if number < 0:
         raise SMDebugValueError(
-            f"attempt is the number of an attempt, 0 for the first, not {number}: "
-            "trial.attempts() lists them"
+            f"attempt is the number of an attempt, 0 for the first, not {number}: trial.attempts() lists them"
         )
     return number
 

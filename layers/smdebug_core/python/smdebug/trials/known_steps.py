@@ -14,9 +14,9 @@ from smdebug.mode_keys import ModeKeys
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.exceptions import SMDebugError
-    from smdebug.trials.attempts import Attempt
     from smdebug.trials.progress import RunProgress, StepState
-    from smdebug.trials.worker_steps import Workers, WorkerStep, Written
+    from smdebug.trials.stored.attempts import Attempt
+    from smdebug.trials.stored.worker_steps import Workers, WorkerStep, Written
 
 GLOBAL = ModeKeys.GLOBAL
 
@@ -106,8 +106,12 @@ class RunSource(Protocol):
         """The workers that have a collections file, where those are listed."""
 
     @property
+    def last_complete_step(self) -> int:
+        """The step up to which the refreshes so far have counted steps as settled; -1 at first."""
+
+    @property
     def last_index_token(self) -> str | None:
-        """The key of the index file after which the next refresh begins, where index files are listed."""
+        """The key of the last index file of that step, where index files are listed."""
 
     @property
     def has_more(self) -> bool:
@@ -118,6 +122,9 @@ class RunSource(Protocol):
 
     def refresh(self) -> None:
         """Read what is new."""
+
+    def count_settled(self) -> None:
+        """Move `last_complete_step`, after a refresh."""
 
     def follow(self) -> None:
         """Read what is new, and notice the end of the run."""

@@ -33,9 +33,7 @@ class NameMatcher:
     def __init__(self) -> None:
         self._results: dict[tuple[str, ...], dict[str, bool]] = {}
 
-    def chosen_by(
-        self, regex: str | Iterable[str] | None, collection: Collection | None
-    ) -> NameTest | None:
+    def chosen_by(self, regex: str | Iterable[str] | None, collection: Collection | None) -> NameTest | None:
         """Return the test for a regex or a collection; None without either."""
         if regex is not None:
             return self.by_regex(regex)

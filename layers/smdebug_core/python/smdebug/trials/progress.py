@@ -80,6 +80,19 @@ class RunProgress:
         skipped = mode_steps[at] != mode_step and state is StepState.AVAILABLE
         return StepState.UNAVAILABLE if skipped else state
 
+    def counted_after(self, counted: int) -> int:
+        """Return the last complete step as it is counted at a refresh, when it was `counted` before.
+
+        It moves to a step that all workers have written, and else by half a window, as in the old library.
+        """
+        through = self.settled_through
+        if self.ended or through <= counted or self.is_complete(through):
+            return through
+        passed = sorted(step for step in self.workers_by_step if counted < step <= through)
+        complete = [step for step in passed if self.is_complete(step)]
+        half = passed[: max(1, self.wait_window // 2)]
+        return (complete or half)[-1]
+
     def with_arrival(self, *, step: int, worker: str) -> RunProgress:
         """Return the progress after `worker` has written `step`."""
         workers = self.workers_by_step.get(step, frozenset()) | {worker}

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from smdebug.numbers.statistics import Statistics
     from smdebug.storage import Storage
     from smdebug.trials.known_steps import KnownSteps
-    from smdebug.trials.observations import Observations
-    from smdebug.trials.values import ValueReader
-    from smdebug.trials.worker_steps import Written
+    from smdebug.trials.observations.whole_run import Observations
+    from smdebug.trials.stored.values import ValueReader
+    from smdebug.trials.stored.worker_steps import Written
 
     Array = NDArray[Any]
 
@@ -50,6 +50,9 @@ class TensorHome(Protocol):
     @property
     def observations(self) -> Observations:
         """What was measured of tensors that were not saved."""
+
+    def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None:
+        """Return the global step of a mode's step; None if it is not known."""
 
     def maybe_refresh(self) -> None:
         """Refresh the trial, unless the run has ended or refreshing is off."""
@@ -79,9 +82,7 @@ class Tensor(ShownTensor):
         """The framework's own name; None if no shape was saved."""
         return self.trial.index.original_name(self.name)
 
-    def steps(
-        self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False
-    ) -> list[int]:
+    def steps(self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """Return the steps at which it was saved, counted within `mode`.
 
         Steps that some workers have yet to write are left out, unless `show_incomplete_steps` is true.
@@ -89,19 +90,21 @@ class Tensor(ShownTensor):
         self.trial.maybe_refresh()
         mode = as_mode(mode)
         if not self.trial.index.has_tensor(self.name):  # it was measured alone
-            return self.trial.observations.steps_of(self.name, mode)
+            return self.trial.observations.measured.steps(self.name, mode)
         known = self.trial.index.steps_of(self.name, mode)
         settled = self.trial.is_settled
         return [step for step, at in known if show_incomplete_steps or settled(at)]
 
     def first_seen(self, mode: ModeKeys | None = GLOBAL) -> int | None:
-        """Return the global step at which it was first saved in a mode; None if it was not yet."""
+        """Return the global step at which it first was in a mode, saved or measured; None if at none."""
         self.trial.maybe_refresh()
-        return self.trial.index.first_seen(self.name, as_mode(mode))
+        mode = as_mode(mode)
+        if self.trial.index.has_tensor(self.name):
+            return self.trial.index.first_seen(self.name, mode)
+        steps = (self.trial.global_step(mode, step) for step in self.steps(mode))
+        return next(steps, None)
 
-    def value(
-        self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
-    ) -> Array:
+    def value(self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None) -> Array:
         """Return the value at a step, of that worker or the first one that saved it.
 
         `StepNotYetAvailable` if it may still arrive, `StepUnavailable` if the step was not saved,
@@ -130,20 +133,22 @@ class Tensor(ShownTensor):
     def shape(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> tuple[int, ...]:
-        """Return the shape at a step, as saved, or else of the value."""
+        """Return the shape at a step, as saved, or else of the value, or of what was measured."""
         mode = as_mode(mode)
-        written = self._written(step_num, mode, worker)
+        self.trial.value_reader.values_read += 1
+        try:
+            written = self._written(step_num, mode, worker)
+        except TensorUnavailableForStep:
+            if self._row(step_num, mode, worker) is None:
+                raise
+            return self.trial.observations.measured.tensor(self.name).shape
         for at_step, places in written:
             if places.shape is not None:
                 return tuple(at_step.shape_records[places.shape].shape)
         for at_step, places in written:
             if places.value is not None:
                 known = at_step.shapes[places.value] if at_step.shapes else None
-                return (
-                    self.trial.value_reader.read(at_step, places.value).shape
-                    if known is None
-                    else known
-                )
+                return self.trial.value_reader.read(at_step, places.value).shape if known is None else known
         raise ShapeUnavailableForStep(self.name, step_num, mode)
 
     def reduction_value(
@@ -190,9 +195,7 @@ class Tensor(ShownTensor):
                 }
         return {}
 
-    def sample(
-        self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
-    ) -> Array:
+    def sample(self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None) -> Array:
         """Return at most 128 values of the tensor at a step, in their order, as float32.
 
         They come from all parts of the tensor, and are read from its value, or else from its saved sample.
@@ -205,42 +208,55 @@ class Tensor(ShownTensor):
         except (StepUnavailable, TensorUnavailableForStep):
             if not self.trial.observations.exist:
                 raise
-            return self.trial.observations.sample(self.name, step_num, mode, worker)
+            return self.trial.observations.measured.sample(self.name, step_num, mode, worker)
 
     def statistics(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> Statistics:
         """Return counts, extremes, means and norms of the value, from one pass over it.
 
-        They are kept: another rule that asks for the same value does not read it again.
+        They are kept: another rule that asks for the same value does not read it again. Of a tensor that was
+        only measured, they are those of the step, and infinite values count as NaN.
         """
         mode = as_mode(mode)
-        written = self._written(step_num, mode, worker)
+        try:
+            written = self._written(step_num, mode, worker)
+        except (StepUnavailable, TensorUnavailableForStep):
+            row = self._row(step_num, mode, worker)
+            if row is None:
+                raise
+            from smdebug.trials.observations.measured_reductions import statistics_in
+
+            return statistics_in(row)
         for at_step, places in written:
             if places.value is not None:
                 return self.trial.value_reader.statistics(at_step, places.value)
         raise self._unavailable(step_num, mode, written)
 
     def workers(self, step_num: int, mode: ModeKeys | None = GLOBAL) -> list[str]:
-        """Return the workers that saved it at a step, sorted."""
+        """Return the workers that saved it at a step, or else those that measured it, sorted."""
         mode = as_mode(mode)
         index = self.trial.index
         written = index.written(self.name, step_num, mode)
         if not written:
             self.trial.maybe_refresh()
             written = self.trial.index.written(self.name, step_num, mode)
-        if not written:
+        workers = [at_step.worker for at_step, _ in written]
+        if not workers and self.trial.observations.exist:
+            workers = self.trial.observations.measured.workers(self.name, step_num, mode)
+        if not workers:
             raise TensorUnavailableForStep(self.name, step_num, mode)
-        return [at_step.worker for at_step, _ in written]
+        return workers
 
-    def prev_steps(
-        self, step: int, n: int | None = None, mode: ModeKeys | None = GLOBAL
-    ) -> list[int]:
+    def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys | None = GLOBAL) -> list[int]:
         """Return the last `n` steps up to and including `step` at which it was saved; all without `n`."""
         self.trial.maybe_refresh()
         found: list[int] = []
         if n is not None and n < 0:
             return found
+        if not self.trial.index.has_tensor(self.name):  # it was measured alone
+            found = [known for known in self.steps(mode) if known <= step]
+            return found[-n:] if n else found
         settled = self.trial.is_settled
         for known, at in self.trial.index.back_from(self.name, step, as_mode(mode)):
             if settled(at):
@@ -251,9 +267,7 @@ class Tensor(ShownTensor):
 
     def step(self, step_num: int, mode: ModeKeys = GLOBAL) -> Any:
         """Raise an error that names its successors, `value` and `reduction_value`."""
-        raise SMDebugNotImplementedError(
-            "step has been removed: use tensor.value or tensor.reduction_value"
-        )
+        raise SMDebugNotImplementedError("step has been removed: use tensor.value or tensor.reduction_value")
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name!r} of trial {self.trial.name!r}>"
@@ -280,20 +294,21 @@ class Tensor(ShownTensor):
         self, step: int, reduction: str, mode: ModeKeys, worker: str | None, abs: bool
     ) -> Array | None:
         """Return the reduction from the tensor's row of statistics; None without such a row."""
-        if not self.trial.observations.exist:
+        row = self._row(step, mode, worker)
+        if row is None:
             return None
         import numpy as np
 
-        from smdebug.trials.measured import reduction_of
+        from smdebug.trials.observations.measured_reductions import reduction_of
 
-        try:
-            matrix = self.trial.observations.statistics(step, mode, worker)
-        except (StepUnavailable, TensorUnavailableForStep):
-            return None
-        if self.name not in matrix:
-            return None
-        found = reduction_of(matrix.row(self.name), reduction, abs=abs)
+        found = reduction_of(row, reduction, abs=abs)
         return None if found is None else np.asarray(found, np.float32)
+
+    def _row(self, step: int, mode: ModeKeys, worker: str | None) -> dict[str, float] | None:
+        """Return the statistics of the tensor that was measured at a step; None if it was not."""
+        if not self.trial.observations.exist:
+            return None
+        return self.trial.observations.measured.row(self.name, step, mode, worker)
 
     def _unavailable(self, step: int, mode: ModeKeys, written: Written) -> TensorUnavailableForStep:
         has_reductions = any(places.reductions for _, places in written)

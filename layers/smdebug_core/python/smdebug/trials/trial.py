@@ -22,20 +22,20 @@ from smdebug.files.names import FACTS, OBSERVATIONS, SERIES
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_attempt, checked_range
-from smdebug.trials.event_files import EventFiles
-from smdebug.trials.listed_run import ListedRun
+from smdebug.trials.live.listed_run import ListedRun
+from smdebug.trials.live.waiting import Clock, WaitLimits
 from smdebug.trials.name_matching import (
     NameMatcher,
     asks_for_observations,
     extend_collection,
 )
-from smdebug.trials.observed import Observed
+from smdebug.trials.observations.trial_methods import Observed
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
 from smdebug.trials.shown import ShownRun
+from smdebug.trials.stored.event_files import EventFiles
+from smdebug.trials.stored.values import MOST_READERS, ValueReader, in_parallel
 from smdebug.trials.tensor import NamedTensor, Tensor
-from smdebug.trials.values import MOST_READERS, ValueReader, in_parallel
-from smdebug.trials.waiting import Clock, WaitLimits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.files.origin import Origin
     from smdebug.storage import Storage
-    from smdebug.trials.attempts import Attempt
     from smdebug.trials.known_steps import KnownSteps, RunSource
+    from smdebug.trials.stored.attempts import Attempt
 
     Array = NDArray[Any]
 
@@ -129,11 +129,14 @@ class Trial(Observed, ShownRun):
         """The steps of the run and what they hold."""
         return self._run.index
 
+    @property
+    def values_read(self) -> int:
+        """How often a value, a shape or an observation of the run was asked for: names do not count."""
+        return self.value_reader.values_read
+
     # Steps, modes, workers, attempts
 
-    def steps(
-        self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False
-    ) -> list[int]:
+    def steps(self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """Return the steps that can be read; incomplete ones too with `show_incomplete_steps`."""
         self.maybe_refresh()
         mode = as_mode(mode)
@@ -209,14 +212,12 @@ class Trial(Observed, ShownRun):
         `regex` is one pattern or several, of which one must match. `collection` selects the tensors that
         it lists and those that its own patterns match. Reductions count under the name of their tensor.
         Tensors that hold observations are left out, unless a pattern or the collection asks for them by their
-        `smdebug/`. `show_prefixed_tensors` has no effect.
+        `smdebug/`; `measured_tensors` lists what they measure. `show_prefixed_tensors` has no effect.
         """
-        if regex is not None and collection is not None:
-            raise SMDebugValueError("Only one of `regex` or `collection` can be passed")
         mode = as_mode(mode)
         if isinstance(collection, str):
             collection = self.collection(collection)
-        chosen = self._names.chosen_by(regex, collection)
+        chosen = self.chosen_by(regex, collection)
         self.maybe_refresh()
         index = self.index
         names = index.tensor_names(mode) if step is None else index.tensor_names_at(step, mode)
@@ -226,6 +227,16 @@ class Trial(Observed, ShownRun):
             found = [name for name in found if not name.startswith(left_out)]
         return found
 
+    def chosen_by(
+        self, regex: str | Iterable[str] | None, collection: str | Collection | None
+    ) -> Callable[[str], bool] | None:
+        """Return what chooses names by a pattern or a collection; None if all are chosen."""
+        if regex is not None and collection is not None:
+            raise SMDebugValueError("Only one of `regex` or `collection` can be passed")
+        if isinstance(collection, str):
+            collection = self.collection(collection)
+        return self._names.chosen_by(regex, collection)
+
     def tensors(
         self,
         *,
@@ -234,8 +245,10 @@ class Trial(Observed, ShownRun):
         regex: str | Iterable[str] | None = None,
         collection: str | Collection | None = None,
     ) -> list[str]:
-        """Return `tensor_names(...)`: its older name."""
-        return self.tensor_names(step=step, mode=mode, regex=regex, collection=collection)
+        """Return `tensor_names(...)`, without moving `last_complete_step`."""
+        self._follow(counted=False)
+        with self.refreshing(False):
+            return self.tensor_names(step=step, mode=mode, regex=regex, collection=collection)
 
     def tensors_matching_regex(self, regex_list: str | Iterable[str]) -> list[str]:
         """Return the names of the tensors that one of the patterns matches."""
@@ -250,7 +263,7 @@ class Trial(Observed, ShownRun):
         known = self._tensors.get(tname)
         if known is not None:
             return known
-        if not (self.has_tensor(tname) or self.observations.measure(str(tname))):
+        if not (self.has_tensor(tname) or str(tname) in self.observations.measured):
             raise TensorUnavailable(tname)
         return self._tensors.setdefault(str(tname), Tensor(str(tname), self))
 
@@ -303,7 +316,7 @@ class Trial(Observed, ShownRun):
     @property
     def origin(self) -> Origin | None:
         """Where the run comes from: command, versions, commit, hyperparameters; None if it was not kept."""
-        from smdebug.trials.origin import read_origin
+        from smdebug.trials.origin_reading import read_origin
 
         return read_origin(self.storage)
 
@@ -316,8 +329,11 @@ class Trial(Observed, ShownRun):
 
     @property
     def last_complete_step(self) -> int:
-        """The global step up to which all steps are settled; -1 at first."""
-        return self._run.progress.settled_through
+        """The global step up to which queries have settled all steps; -1 before the first query.
+
+        Where a worker is missing, each query gives up half a window of steps.
+        """
+        return self._run.last_complete_step
 
     @property
     def loaded_all_steps(self) -> bool:
@@ -331,8 +347,9 @@ class Trial(Observed, ShownRun):
 
     @property
     def last_index_token(self) -> str | None:
-        """The key of the index file after which the next refresh begins."""
-        return self._run.last_index_token
+        """The path of the last index file of `last_complete_step`."""
+        token = self._run.last_index_token
+        return None if token is None else f"{self.path.rstrip('/')}/{token}"
 
     @property
     def damaged_files(self) -> dict[str, SMDebugError]:
@@ -342,7 +359,7 @@ class Trial(Observed, ShownRun):
     @property
     def index_reader(self) -> Any:
         """The run's index files under the older interface."""
-        from smdebug.trials.index_reader import IndexReader
+        from smdebug.trials.live.index_reader import IndexReader
 
         return IndexReader(self.storage)
 
@@ -359,11 +376,7 @@ class Trial(Observed, ShownRun):
         mode = as_mode(mode)
         required_steps = list(required_steps)
         progress = self._run.progress
-        if (
-            mode is GLOBAL
-            and progress.ended
-            and progress.workers_by_step.keys() >= set(required_steps)
-        ):
+        if mode is GLOBAL and progress.ended and progress.workers_by_step.keys() >= set(required_steps):
             return  # the common case, short: all of the run is known
         with self.refreshing(True):
             for step in required_steps:
@@ -408,18 +421,23 @@ class Trial(Observed, ShownRun):
 
         With the name of a tensor: only if that tensor is not known yet.
         """
+        if name is None or not self.index.has_tensor(name):
+            self._follow(counted=True)
+
+    def _follow(self, *, counted: bool) -> None:
         if self._run.progress.ended or not self._refresh_switch.value:
-            return
-        if name is not None and self.index.has_tensor(name):
             return
         with self._refreshing:
             if not self._run.progress.ended:
                 self._run.follow()
+            if counted:
+                self._run.count_settled()
 
     def refresh_data(self) -> None:
         """Read the index files that are new, now."""
         with self._refreshing:
             self._run.refresh()
+            self._run.count_settled()
 
     # Used by tensors and tools
 

@@ -39,7 +39,7 @@ def agreement(predictions: Any, labels: Any) -> Mapping[str, Any]:
 
 
 def explained_by(labels: Any, feature: Any) -> float | None:
-    """Return the share of a feature's variance that the label explains: 1 if it is the label in other words.
+    """Return the share of a feature's variance that the label explains: 1 if it reveals the label.
 
     A feature that is constant within one class, and has that value in no other, is as good as the label.
     None if too little of the feature is present.

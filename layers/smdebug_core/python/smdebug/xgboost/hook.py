@@ -20,12 +20,12 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.logger import get_logger
-from smdebug.saving.adapter import FrameworkAdapter
-from smdebug.saving.control import Agree
-from smdebug.saving.error_agent import ErrorHandlingAgent
-from smdebug.saving.framework import require
-from smdebug.saving.hook import FrameworkHook
-from smdebug.saving.options import HookOptions, takes
+from smdebug.saving.arrays.adapter import FrameworkAdapter
+from smdebug.saving.hooks.error_agent import ErrorHandlingAgent
+from smdebug.saving.hooks.framework import require
+from smdebug.saving.hooks.hook import FrameworkHook
+from smdebug.saving.hooks.options import HookOptions, takes
+from smdebug.saving.requests.control import Agree
 from smdebug.xgboost.collection import CollectionManager
 
 require("XGBoost", "xgboost", "xgboost")
@@ -34,8 +34,8 @@ import xgboost  # noqa: E402
 from xgboost import collective  # noqa: E402
 from xgboost.callback import TrainingCallback  # noqa: E402
 
+from smdebug.xgboost.data import get_dmatrix, parse_tree_model  # noqa: E402
 from smdebug.xgboost.observer import IMPORTANCES, BoosterObserver, importance  # noqa: E402
-from smdebug.xgboost.utils import get_dmatrix, parse_tree_model  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.METRICS]
 DEFAULT_SAVE_INTERVAL = 10
@@ -81,14 +81,14 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         hook = smd.Hook(out_dir, include_collections=["average_shap", "trees"], train_data=dtrain)
         xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
 
-    With a path and nothing else the metrics of every round are series, and at chosen rounds importance,
+    Given only a path, the metrics of every round are series, and at chosen rounds importance,
     predictions and labels are measured; with any option metrics are saved every tenth round. `train_data` and
     `validation_data` are a `DMatrix`, or `(path, "csv" | "libsvm")`. When a stop is requested, the current
     round is the last, and `xgboost.train` returns the model; `hook.stopped` has the reason.
     """
 
     adapter = XGBoostAdapter()
-    if_no_step = "pass the hook to the training: xgboost.train(…, callbacks=[hook])"
+    if_no_step = "Pass the hook to the training: xgboost.train(…, callbacks=[hook])"
     takes_over = True
     observes = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
@@ -113,9 +113,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
         """Make a hook from a JSON file; by default it saves every tenth round."""
-        return create_hook_from_json_config(
-            cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL}
-        )
+        return create_hook_from_json_config(cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL})
 
     # Estimators are copied for cross-validation, and pickled with their callbacks
 
@@ -208,9 +206,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
             if full:
                 yield f"full_shap/{feature}", shap
 
-    def _unless_refused(
-        self, subject: str, tensors: Iterable[tuple[str, Any]]
-    ) -> Iterator[tuple[str, Any]]:
+    def _unless_refused(self, subject: str, tensors: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         """Yield the tensors; warn if this booster has none, as a linear model has no trees."""
         try:
             yield from tensors

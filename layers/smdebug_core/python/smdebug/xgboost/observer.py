@@ -14,7 +14,7 @@ import xgboost
 
 from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.numbers.batches import distinct_rows, label_facts
-from smdebug.saving.observing import StepObservations
+from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.xgboost.agreement import agreement, explained_by
 
 IMPORTANCES = ("weight", "gain", "cover", "total_gain", "total_cover")
@@ -110,9 +110,7 @@ class BoosterObserver:
             self._explained[feature] = explained_by(data.get_label(), values)
         explained = self._explained[feature]
         if explained is not None:
-            self._observations.note(
-                top_feature={"name": feature, "share": share, "explained": explained}
-            )
+            self._observations.note(top_feature={"name": feature, "share": share, "explained": explained})
 
     def _observe_importance(self, model: Any) -> tuple[str, float] | None:
         """Measure the importance of features, and return the one with the largest share of all gain."""

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 
 COLUMNS = (
-    *(
-        "Tree",
-        "Node",
-        "ID",
-        "Feature",
-        "Split",
-        "Yes",
-        "No",
-        "Missing",
-        "Gain",
-        "Cover",
-        "Category",
-    ),
+    "Tree",
+    "Node",
+    "ID",
+    "Feature",
+    "Split",
+    "Yes",
+    "No",
+    "Missing",
+    "Gain",
+    "Cover",
+    "Category",
 )
 _NOTHING = "nan"  # in a leaf, in place of the nodes that a split names
 

@@ -9,9 +9,9 @@ from smdebug.config.parsing import quoted_json, whole_number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.zoom_request import STEPS
 from smdebug.logger import get_logger
-from smdebug.rules.action.message_action import MessageAction
+from smdebug.rules.action.message_action import MessageAction, problem_of_message
 from smdebug.rules.action.outcome import ActionOutcome
-from smdebug.rules.action.stop_training_action import StopTrainingAction
+from smdebug.rules.action.stop_training_action import StopTrainingAction, problem_of_prefix
 from smdebug.rules.action.zoom_in_action import ZoomInAction
 from smdebug.service import records
 
@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+class WrongParameter(SMDebugValueError):
+    """A parameter of an action is missing or wrong: correct it."""
+
+
 class Action(Protocol):
     """Something to do when a rule fires."""
 
@@ -40,13 +44,16 @@ class Action(Protocol):
 
 
 class Actions:
-    """All actions of one rule: `Actions('[{"name": "email", "endpoint": "me@example.org"}]', "MyRule")`.
+    """All actions of one rule: `Actions([{"name": "email", "endpoint": "me@example.org"}], "MyRule")`.
 
-    None or "" means no actions. Every outcome is logged, returned by `invoke`, and kept in `outcomes`.
+    None or "" means no actions. A wrong parameter is an error; in JSON text, which jobs for the old library
+    carry, it is logged, and that action is left out. Every outcome is logged, returned by `invoke`, and
+    kept in `outcomes`.
     """
 
     def __init__(self, actions_str: Any = None, rule_name: str = ""):
-        self._actions = parse_actions(actions_str, rule_name)
+        make = _made_or_left_out if isinstance(actions_str, str) else parse_actions
+        self._actions = make(actions_str, rule_name)
         self.outcomes: list[ActionOutcome] = []
 
     def __len__(self) -> int:
@@ -71,6 +78,16 @@ def parse_actions(configured: Any, rule_name: str) -> list[Action]:
     `SMDebugValueError` describes the mistake. Names are accepted in any case.
     """
     return [_made(action, rule_name) for action in listed_actions(configured)]
+
+
+def _made_or_left_out(text: str, rule_name: str) -> list[Action]:
+    actions = []
+    for configured in listed_actions(text):
+        try:
+            actions.append(_made(configured, rule_name))
+        except WrongParameter as error:
+            get_logger().warning("An action of %s is left out: %s", rule_name, error)
+    return actions
 
 
 def listed_actions(configured: Any) -> list[Any]:
@@ -106,18 +123,20 @@ def _made(configured: Any, rule_name: str) -> Action:
     name = str(options.pop("name", "")).strip().lower()
     match name:
         case records.STOP_TRAINING:
-            prefix = _text(name, options, "training_job_prefix")
+            prefix = _text(options, "training_job_prefix")
+            _refuse(problem_of_prefix(prefix))
             action: Action = StopTrainingAction(rule_name, prefix)
         case records.EMAIL | records.SMS:
-            action = MessageAction(rule_name, name, _text(name, options, "endpoint"))
+            endpoint = _text(options, "endpoint")
+            _refuse(problem_of_message(name, endpoint))
+            action = MessageAction(rule_name, name, endpoint)
         case records.ZOOM_IN:
             action = _zoom_in(rule_name, options)
         case _:
             raise SMDebugValueError(
                 f"There is no action {configured.get('name')!r}: choose from {', '.join(ALLOWED_ACTIONS)}"
             )
-    if options:
-        raise SMDebugValueError(f"The action {name} takes no {', '.join(sorted(options))}")
+    _refuse(f"The action {name} takes no {', '.join(sorted(options))}" if options else None)
     return action
 
 
@@ -130,13 +149,14 @@ def _zoom_in(rule_name: str, options: dict[str, Any]) -> ZoomInAction:
     return ZoomInAction(rule_name, tensor_regex=regex or None, steps=count)
 
 
-def _text(name: str, options: dict[str, Any], key: str) -> str:
+def _text(options: dict[str, Any], key: str) -> str:
     value = options.pop(key, None)
-    if not isinstance(value, str) or not value.strip():
-        raise SMDebugValueError(
-            f"The action {name} needs {key!r}, a non-empty string, not {value!r}"
-        )
-    return value.strip()
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _refuse(problem: str | None) -> None:
+    if problem is not None:
+        raise WrongParameter(problem)
 
 
 def _invoked(

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
 from smdebug.rules.action.outcome import ActionOutcome, aws_client
 
 TOPIC_NAME = "SMDebugRules"
@@ -19,33 +19,42 @@ _PHONE_NUMBER = re.compile(r"\+[0-9]{1,15}")
 _ATTRIBUTE = {"email": "email", "sms": "phone_num"}
 
 
+def problem_of_message(message_type: str, endpoint: str) -> str | None:
+    """Return a sentence about a message that cannot be sent, or None."""
+    if message_type not in _ATTRIBUTE:
+        return f"A message must be an email or an sms, not {message_type!r}"
+    if not endpoint:
+        return f"The action {message_type} needs 'endpoint', a non-empty string"
+    if message_type == "email" and not is_e_mail_address(endpoint):
+        return f"{endpoint!r} is not an email address"
+    if message_type == "sms" and not _PHONE_NUMBER.fullmatch(endpoint):
+        return f"{endpoint!r} is not a phone number: it must be + and up to 15 digits"
+    return None
+
+
 class MessageAction:
     """Reports that the rule fired, through the SNS topic `SMDebugRules`.
 
     The topic is created and the endpoint subscribed if necessary; the owner of an email address must
-    confirm the subscription once. AWS is not called before the rule fires.
+    confirm the subscription once. AWS is not called before the rule fires. With a wrong endpoint it does
+    nothing, and logs that.
     """
 
-    def __init__(self, rule_name: str, message_type: str, message_endpoint: str):
+    def __init__(self, rule_name: str, message_type: str, message_endpoint: str | None):
         self.rule_name = rule_name
         self.message_type = message_type.strip().lower()
-        self.endpoint = message_endpoint.strip()
-        if self.message_type not in _ATTRIBUTE:
-            raise SMDebugValueError(f"A message must be an email or an sms, not {message_type!r}")
-        if self.message_type == "email" and not is_e_mail_address(self.endpoint):
-            raise SMDebugValueError(f"{self.endpoint!r} is not an email address")
-        if self.message_type == "sms" and not _PHONE_NUMBER.fullmatch(self.endpoint):
-            raise SMDebugValueError(
-                f"{self.endpoint!r} is not a phone number: it must be + and up to 15 digits"
-            )
+        self.endpoint = str(message_endpoint or "").strip()
+        self.problem = problem_of_message(self.message_type, self.endpoint)
+        if self.problem:
+            get_logger().warning("%s: no message is sent", self.problem)
 
     def __str__(self) -> str:
         return f"{self.message_type} to {self.endpoint}"
 
-    def invoke(
-        self, message: str = "", trial: object = None, findings: object = ()
-    ) -> ActionOutcome:
+    def invoke(self, message: str = "", trial: object = None, findings: object = ()) -> ActionOutcome:
         """Send the message."""
+        if self.problem:
+            return ActionOutcome(str(self), False, self.problem)
         sns = aws_client("sns")
         topic = sns.create_topic(Name=TOPIC_NAME)["TopicArn"]  # returns the existing topic, if any
         subscribed = self._subscribe(sns, topic)

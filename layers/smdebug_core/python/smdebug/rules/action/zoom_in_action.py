@@ -24,9 +24,7 @@ class ZoomInAction:
 
     def __init__(self, rule_name: str, *, tensor_regex: str | None = None, steps: int = STEPS):
         if not 1 <= steps <= MOST_STEPS:
-            raise SMDebugValueError(
-                f"steps of the action zoomin must be 1 to {MOST_STEPS}, not {steps}"
-            )
+            raise SMDebugValueError(f"steps of the action zoomin must be 1 to {MOST_STEPS}, not {steps}")
         if tensor_regex is not None:
             searcher(tensor_regex)  # raises if it is not a pattern
         self.rule_name = rule_name
@@ -46,9 +44,7 @@ class ZoomInAction:
             return self._not_done("the run is not known")
         patterns = self._patterns(findings)
         if not patterns:
-            return self._not_done(
-                "the finding names no tensor. Give the action a tensor_regex to zoom into"
-            )
+            return self._not_done("the finding names no tensor. Give the action a tensor_regex to zoom into")
         if trial.storage.exists(END_MARKER):
             return self._not_done("the run has ended")
         if patterns in self._requested or patterns == _requested_before(trial):

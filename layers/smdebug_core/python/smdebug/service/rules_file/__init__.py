@@ -4,7 +4,8 @@
     {"DebugRuleConfigurations": [...]}    as the SageMaker SDK's Rule.sagemaker and Rule.custom write them
     {"rules_specification": [...]}        as tornasole had them
 
-A bare list works too. The file comes from outside: everything in it is bounded and checked, and nothing
+A bare list works too. The default rules judge a run beside these, unless the file has
+`"default_rules": false`. The file comes from outside: everything in it is bounded and checked, and nothing
 in it is executed.
 """
 
@@ -23,6 +24,7 @@ from smdebug.service.rules_file.parsing import (
     in_our_form,
     parse_rules,
     read_rules,
+    valid_rules,
 )
 from smdebug.service.rules_file.rule_actions import ACTIONS, MAX_ACTIONS
 
@@ -45,4 +47,5 @@ __all__ = [
     "in_our_form",
     "parse_rules",
     "read_rules",
+    "valid_rules",
 ]

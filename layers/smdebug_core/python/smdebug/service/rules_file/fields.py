@@ -29,9 +29,7 @@ def rule_name(entry: Entry, value: Any) -> str:
             f"the name must be a string of 1 to {MAX_NAME} characters, not {shortened(repr(value))}"
         )
     if not name.isprintable() or set(name) & set("/\\#?*") or name.strip(".") == "":
-        raise entry.error(
-            f"the name {shortened(name)!r} contains forbidden characters (such as / \\ # ? *)"
-        )
+        raise entry.error(f"the name {shortened(name)!r} contains forbidden characters (such as / \\ # ? *)")
     return name
 
 
@@ -74,9 +72,7 @@ def _parameter(entry: Entry, key: str, value: Any) -> str:
             f"not {kind_of(value)}"
         )
     if len(text) > MAX_VALUE:
-        raise entry.error(
-            f"parameter {key} has {len(text)} characters, at most {MAX_VALUE} are allowed"
-        )
+        raise entry.error(f"parameter {key} has {len(text)} characters, at most {MAX_VALUE} are allowed")
     return entry.text(f"parameter {key}", text)
 
 
@@ -107,9 +103,7 @@ def source(entry: Entry, value: Any) -> str | None:
         return None
     bucket, key = _s3_address(entry, "source", value)
     if not key.endswith(".py"):
-        raise entry.error(
-            f"source must be a Python file (s3://bucket/rule.py), not {shortened(value)!r}"
-        )
+        raise entry.error(f"source must be a Python file (s3://bucket/rule.py), not {shortened(value)!r}")
     return f"s3://{bucket}/{key}"
 
 
@@ -118,9 +112,7 @@ def _s3_address(entry: Entry, what: str, value: Any) -> tuple[str, str]:
     key = match[2].rstrip("/") if match and match[2] else ""
     climbs = any(part in ("", ".", "..") for part in key.split("/") if key)
     if match is None or climbs or len(key.encode("utf-8", "replace")) > 1024:
-        raise entry.error(
-            f"{what} must be an address like s3://bucket/path, not {shortened(repr(value))}"
-        )
+        raise entry.error(f"{what} must be an address like s3://bucket/path, not {shortened(repr(value))}")
     return match[1], entry.text(what, key)
 
 
@@ -129,9 +121,7 @@ def step_number(entry: Entry, what: str, value: Any) -> int | None:
     if value is None or value == "":
         return None
     try:
-        if isinstance(value, bool | float) and not (
-            isinstance(value, float) and value.is_integer()
-        ):
+        if isinstance(value, bool | float) and not (isinstance(value, float) and value.is_integer()):
             raise ValueError
         step = int(value) if not isinstance(value, str) else int(value.strip()[:20])
     except (TypeError, ValueError, OverflowError):

@@ -11,8 +11,16 @@ from smdebug.service.rules_file.rule_actions import actions
 from smdebug.service.rules_file.wording import shortened, suggestion
 
 _KEYS = (
-    *("name", "rule", "parameters", "source", "other_trials", "start_step", "end_step"),
-    *("actions", "repeat", "logging_level"),
+    "name",
+    "rule",
+    "parameters",
+    "source",
+    "other_trials",
+    "start_step",
+    "end_step",
+    "actions",
+    "repeat",
+    "logging_level",
 )
 
 
@@ -44,7 +52,5 @@ def read_entry(entry: Entry, content: Any) -> RuleConfiguration:
 
 def _repeat(entry: Entry, value: Any) -> str | None:
     if value not in (None, fields.EVERY_STEP):
-        raise entry.error(
-            f"repeat must be {fields.EVERY_STEP!r} or missing, not {shortened(repr(value))}"
-        )
+        raise entry.error(f"repeat must be {fields.EVERY_STEP!r} or missing, not {shortened(repr(value))}")
     return None if value is None else fields.EVERY_STEP

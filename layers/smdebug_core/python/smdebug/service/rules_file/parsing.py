@@ -18,6 +18,7 @@ VERSION = 1
 MAX_BYTES = 256 << 10
 MAX_RULES = 100
 
+DEFAULT_RULES = "default_rules"
 OURS, SAGEMAKER, TORNASOLE = "rules", "DebugRuleConfigurations", "rules_specification"
 _READERS: Mapping[str, Callable[[Entry, Any], RuleConfiguration]] = {
     OURS: our_form.read_entry,
@@ -32,6 +33,18 @@ class RulesFile(NamedTuple):
     rules: tuple[RuleConfiguration, ...] = ()
     problems: tuple[RulesFileError, ...] = ()
     notes: tuple[str, ...] = ()  # what was ignored, and why
+    default_rules: bool = True  # whether the default rules judge the run as well
+
+    def with_default(
+        self, default: Callable[[], Iterable[RuleConfiguration]]
+    ) -> tuple[RuleConfiguration, ...]:
+        """Return the rules of the file and, unless it switches them off, those that `default` returns.
+
+        A default rule that the file configures is evaluated once, as configured.
+        """
+        configured = {rule.rule for rule in self.rules} | {rule.name for rule in self.rules}
+        added = default() if self.default_rules else ()
+        return (*self.rules, *(rule for rule in added if rule.rule not in configured))
 
     @property
     def trouble(self) -> str:
@@ -43,10 +56,15 @@ def parse_rules(
     data: bytes | Mapping[str, Any] | Sequence[Any], *, file: str
 ) -> tuple[RuleConfiguration, ...]:
     """Return the rules in `data`; raise `RulesFileError` for the first invalid entry."""
+    return valid_rules(data, file=file).rules
+
+
+def valid_rules(data: bytes | Mapping[str, Any] | Sequence[Any], *, file: str) -> RulesFile:
+    """Return the content of the file; raise `RulesFileError` for the first invalid entry."""
     read = read_rules(data, file=file)
     for problem in read.problems:
         raise problem
-    return read.rules
+    return read
 
 
 def read_rules(data: bytes | Mapping[str, Any] | Sequence[Any], *, file: str) -> RulesFile:
@@ -54,25 +72,35 @@ def read_rules(data: bytes | Mapping[str, Any] | Sequence[Any], *, file: str) ->
 
     Raise `RulesFileError` if the file as a whole is invalid.
     """
-    form, entries = _form_of(_json_of(data, file), file)
+    content = _json_of(data, file)
+    form, entries = _form_of(content, file)
     if len(entries) > MAX_RULES:
         raise RulesFileError(file, "", f"{len(entries)} rules, at most {MAX_RULES} are allowed")
     read: list[RuleConfiguration] = []
     problems: list[RulesFileError] = []
     notes: list[str] = []
-    for number, content in enumerate(entries):
-        entry = Entry(file, f"{form}[{number}]", notes).named(content)
+    for number, listed in enumerate(entries):
+        entry = Entry(file, f"{form}[{number}]", notes).named(listed)
         try:
-            read.append(_read_entry(_READERS[form], entry, content))
+            read.append(_read_entry(_READERS[form], entry, listed))
         except RulesFileError as problem:
             problems.append(problem)
     rules, clashes = _with_unique_names(read, form, file, notes)
-    return RulesFile(rules, (*problems, *clashes), tuple(notes))
+    return RulesFile(rules, (*problems, *clashes), tuple(notes), _default_rules(content, file))
 
 
-def in_our_form(rules: Iterable[RuleConfiguration]) -> dict[str, Any]:
+def in_our_form(rules: Iterable[RuleConfiguration], *, default_rules: bool = True) -> dict[str, Any]:
     """The rules as the content of a rules.json."""
-    return {"version": VERSION, "rules": [rule.to_dict() for rule in rules]}
+    switch = {} if default_rules else {DEFAULT_RULES: False}
+    return {"version": VERSION, **switch, OURS: [rule.to_dict() for rule in rules]}
+
+
+def _default_rules(content: Any, file: str) -> bool:
+    wanted = content.get(DEFAULT_RULES, True) if isinstance(content, Mapping) else True
+    if not isinstance(wanted, bool):
+        got = shortened(repr(wanted))
+        raise RulesFileError(file, "", f"{DEFAULT_RULES} must be true or false, not {got}")
+    return wanted
 
 
 def _json_of(data: Any, file: str) -> Any:
@@ -110,9 +138,7 @@ def _form_of_object(content: Mapping[str, Any], file: str) -> str:
     if not forms:
         keys = ", ".join(shortened(str(key)) for key in list(content)[:5]) or "no keys"
         meant = suggestion(list(content), _READERS)
-        raise RulesFileError(
-            file, "", f"{OURS}, {SAGEMAKER} or {TORNASOLE} expected, found {keys}.{meant}"
-        )
+        raise RulesFileError(file, "", f"{OURS}, {SAGEMAKER} or {TORNASOLE} expected, found {keys}.{meant}")
     form = forms[0]
     if form == OURS and content.get("version", VERSION) != VERSION:
         version = shortened(repr(content["version"]))

@@ -32,9 +32,7 @@ def actions(entry: Entry, value: Any) -> tuple[Mapping[str, Any], ...]:
     if isinstance(requested, Mapping):
         requested = [requested] if requested else []
     if not isinstance(requested, list | tuple):
-        raise entry.error(
-            f"actions must be a list of objects with a name, not {kind_of(requested)}"
-        )
+        raise entry.error(f"actions must be a list of objects with a name, not {kind_of(requested)}")
     entry.limit(len(requested), "actions", MAX_ACTIONS)
     return tuple(_action(entry, action) for action in requested)
 
@@ -45,9 +43,7 @@ def _decoded(entry: Entry, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if len(value) > MAX_VALUE:
-        raise entry.error(
-            f"the actions have {len(value)} characters, at most {MAX_VALUE} are allowed"
-        )
+        raise entry.error(f"the actions have {len(value)} characters, at most {MAX_VALUE} are allowed")
     try:
         return quoted_json(value)
     except (ValueError, RecursionError):
@@ -60,9 +56,7 @@ def _action(entry: Entry, value: Any) -> dict[str, Any]:
     given = options.pop("name", None)
     name = str(given).strip().lower().replace("_", "").replace("-", "")
     if name not in _OPTIONS:
-        raise entry.error(
-            f"unknown action {shortened(repr(given))}; known actions: {', '.join(ACTIONS)}"
-        )
+        raise entry.error(f"unknown action {shortened(repr(given))}; known actions: {', '.join(ACTIONS)}")
     action: dict[str, Any] = {"name": name}
     for key, option in options.items():
         if key not in _OPTIONS[name]:
@@ -79,9 +73,7 @@ def _option(entry: Entry, action: str, key: str, value: Any) -> Any:
     if key == "steps":
         steps = step_number(entry, key, value)
         if steps is None or not 1 <= steps <= MOST_STEPS:
-            raise entry.error(
-                f"steps of the action {action} must be 1 to {MOST_STEPS}, not {steps}"
-            )
+            raise entry.error(f"steps of the action {action} must be 1 to {MOST_STEPS}, not {steps}")
         return steps
     if key == "tensor_regex" and isinstance(value, str) and len(value) <= MAX_VALUE:
         return entry.text(key, value)

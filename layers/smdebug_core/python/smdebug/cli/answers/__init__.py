@@ -1,0 +1,1 @@
+"""How commands answer: text, tables, JSON, progress and warnings."""

@@ -1,0 +1,1 @@
+"""What several commands take: runs, rules, tensors, and their completion."""

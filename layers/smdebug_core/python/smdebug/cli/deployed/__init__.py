@@ -1,0 +1,1 @@
+"""Commands that query a deployed debugger, or stop a training."""

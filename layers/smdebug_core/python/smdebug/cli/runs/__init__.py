@@ -1,0 +1,1 @@
+"""Commands about runs in a folder or bucket."""

@@ -1,0 +1,163 @@
+"""`smdebug.start("runs/a")`: watch every training of this process from one line on.
+
+    import smdebug
+
+    smdebug.start("runs/a")
+    ...                       # the training as it is: PyTorch, Keras or XGBoost
+
+Nothing in the training has to be changed. What is saved is the default plan (`saving.default_plan`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.launching.scripts import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
+from smdebug.logger import get_logger
+from smdebug.saving.place.places import place_for_a_run, unused
+from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
+
+_current: Watched | None = None
+_is_watching = False
+
+
+class Watched:
+    """The trainings watched since `start`. Leaving it as a context manager, or `stop`, ends their runs."""
+
+    def __init__(self, out_dir: str, rules: Any, **options: Any):
+        self.out_dir = out_dir
+        self.runs: list[str] = []
+        """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
+        self._rules = rules
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._hooks: list[Any] = []
+
+    def make_hook(self, hook_class: Any) -> Any:
+        """Make the hook of a training that has begun."""
+        number = len(self._hooks) + 1
+        place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
+        hook = hook_class(place, rules=self._rules, **self._options)
+        self._hooks.append(hook)
+        self.runs.append(place)
+        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
+        return hook
+
+    def stop(self) -> None:
+        """End the runs: write what is still open. Trainings are no longer watched."""
+        self.report_missing_training()
+        self._leave()
+        for hook in self._hooks:
+            hook.close()
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.report_missing_training()
+        self._leave()
+        for hook in self._hooks:
+            hook.__exit__(kind, error, trace)
+
+    def report_missing_training(self) -> None:
+        """Warn if nothing was watched."""
+        if not self._hooks and _current is self:
+            get_logger().warning("smdebug.start: %s", no_training_in("this process"))
+
+    def _leave(self) -> None:
+        global _current
+        if _current is self:
+            _current = None
+            for watcher in _watchers():
+                watcher.stop()
+
+
+def start(
+    out_dir: str | os.PathLike[str] | None = None,
+    *,
+    rules: Any = None,
+    include_workers: str | None = None,
+    evaluate: bool | None = None,
+    alerts: str | Iterable[str] | None = None,
+    rule_file: str | os.PathLike[str] | None = None,
+    config: Any = None,
+    tags: str | Iterable[str] | None = None,
+    note: str | None = None,
+    system_metrics: bool = True,
+) -> Watched:
+    """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
+
+    `out_dir` is a folder or `s3://bucket/prefix`. Runs that an earlier `start` watches end here. Models whose
+    optimizer exists already are watched as well. With several processes, give each the same `out_dir`: the
+    first saves everything and the others digests of their parameters, unless `include_workers` says
+    otherwise ("one" or "all").
+
+    With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
+    trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
+    is a Python file with rules of your own, which it evaluates, too.
+
+    `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
+    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`. Time per step,
+    CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
+    """
+    global _current, _is_watching
+    if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SMDebugValueError('Several processes save one run: give its place, smdebug.start("runs/a")')
+    if _current is not None:
+        _current.stop()
+    place = _own_folder() if out_dir is None else os.fspath(out_dir)
+    place = place_for_a_run(place).location  # absolute: the training may change its folder
+    refuse_unevaluable(evaluate, checked_alerts(alerts or ()), place, rule_file=rule_file)
+    _current = Watched(
+        place.rstrip("/"),
+        rules,
+        include_workers=include_workers,
+        evaluate=evaluate,
+        alerts=alerts,
+        rule_file=checked_rule_file(rule_file),
+        config=config,
+        tags=tags,
+        note=note,
+        system_metrics=system_metrics,
+    )
+    if _is_watching:
+        for watcher in _watchers():
+            watcher.restart()
+    else:
+        _is_watching = True
+        watch_imports(_make_hook)
+        atexit.register(_report_missing_training)
+    return _current
+
+
+def _make_hook(hook_class: Any) -> Any:
+    """Make a hook for the trainings that are watched now; None if none are."""
+    return None if _current is None else _current.make_hook(hook_class)
+
+
+def _report_missing_training() -> None:
+    if _current is not None:
+        _current.report_missing_training()
+
+
+def _watchers() -> list[Any]:
+    """Return the watchers of imported frameworks that remember a training."""
+    names = [f"smdebug.{room}.unchanged" for room in ("pytorch", "tensorflow")]
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def _own_folder() -> Path:
+    return unused(Path(DEFAULT_FOLDER) / time.strftime("%Y%m%d-%H%M%S"))

@@ -1,0 +1,1 @@
+"""Where PyTorch calls the hook: modules, backward passes, optimizers."""

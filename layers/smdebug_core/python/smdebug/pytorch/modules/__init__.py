@@ -1,0 +1,1 @@
+"""The modules of a model: their names, layers, activations and losses."""

@@ -1,0 +1,202 @@
+"""The layers of which something is wanted at a step, hooked only while that is the case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+from weakref import ref
+
+import torch
+from torch import nn
+
+from smdebug.pytorch.listening.callbacks import AroundLayer, WatchingHook
+from smdebug.pytorch.modules.names import Layer, unwrapped
+
+_CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
+# The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
+NUMBERS_TRIED = 16
+
+
+class LayersHook(WatchingHook, Protocol):
+    """What layers need from a hook."""
+
+    def wants(self, tensor_name: str) -> bool: ...
+
+    def get_collections(self) -> dict[str, Any]: ...
+
+
+class Layered(Protocol):
+    """What has layers."""
+
+    @property
+    def layers(self) -> list[Layer]: ...
+
+
+class _Wanted(NamedTuple):
+    layer: Layer
+    inputs: bool
+    outputs: bool
+
+
+class _HookedLayer(NamedTuple):
+    module: ref[nn.Module]
+    name: str
+    inputs: bool
+    outputs: bool
+    handle: Any  # None: it could not be hooked
+    around: AroundLayer | None  # None: it needs more than hooking
+
+    def is_for(self, wanted: _Wanted) -> bool:
+        layer, inputs, outputs = wanted
+        return self.module() is layer.module and self[1:4] == (layer.name, inputs, outputs)
+
+
+class LayerHooks:
+    """Forward hooks on the layers of which something is wanted, and on no others."""
+
+    def __init__(self, hook: LayersHook, *, eager: bool):
+        self._hook = hook
+        self._runs_eagerly = eager and _CAN_LEAVE_GRAPHS
+        self._wanted: dict[tuple[int, str], tuple[bool, bool]] = {}  # inputs, outputs of a layer
+        self._hooked: list[_HookedLayer] | None = None
+        self._before: list[_HookedLayer] = []
+        self._circumstances: tuple[Layered, int, bool] | None = None
+        """Those of the layers that were hooked before."""
+        self._stance: Any = None
+
+    def __bool__(self) -> bool:
+        """Whether layers were hooked at the last step."""
+        return self._hooked is not None
+
+    def forget_wishes(self) -> None:
+        """Work out again what is wanted: the models have changed."""
+        self._wanted.clear()
+        self._before, self._circumstances = [], None
+
+    def hook(self, structure: Layered, losses: Iterable[Layer], due: int, in_graph: bool) -> None:
+        """Hook the layers of which something is wanted, as they are now: one may have been replaced.
+
+        The same `structure` as at a step before has the same layers.
+        """
+        circumstances = (structure, due, in_graph)
+        if circumstances == self._circumstances and (self._hooked is not None or self._hook_again()):
+            return
+        wanted = self._visible(structure.layers, losses, due, in_graph)
+        if self._hooked is not None and self._are_hooked(wanted):
+            return
+        self.remove()
+        self._hooked = self._before = [self._hooked_layer(layer) for layer in wanted]
+        self._circumstances = circumstances
+        if any(layer.is_in_graph for layer, _, _ in wanted):
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+
+    def remove(self) -> None:
+        """Unhook every layer."""
+        for layer in self._hooked or ():
+            if layer.handle is not None:
+                layer.handle.remove()
+        self._hooked = None
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+
+    def _hook_again(self) -> bool:
+        """Hook the layers that were hooked before, if that is all there is to do."""
+        again: list[_HookedLayer] = []
+        for layer in self._before:
+            module: Any = layer.module()
+            if module is None or layer.around is None:
+                for each in again:
+                    each.handle.remove()
+                return False
+            hooks = getattr(module, "_forward_hooks", None)
+            handle = layer.handle
+            if hooks is None or handle.hooks_dict_ref() is not hooks or handle.id in hooks:
+                handle = module.register_forward_hook(layer.around, with_kwargs=layer.inputs)
+                layer = layer._replace(handle=handle)
+            else:  # with the same handle, which takes a fifth of the time
+                hooks[handle.id] = layer.around
+                if layer.inputs:
+                    module._forward_hooks_with_kwargs[handle.id] = True
+            again.append(layer)
+        self._hooked = again
+        return True
+
+    def _hooked_layer(self, wanted: _Wanted) -> _HookedLayer:
+        layer, inputs, outputs = wanted
+        around = AroundLayer(self._hook, layer.name, inputs=inputs, outputs=outputs)
+        handle = None
+        try:
+            handle = layer.module.register_forward_hook(around, with_kwargs=inputs)
+        except RuntimeError:
+            if not isinstance(layer.module, torch.jit.ScriptModule):
+                raise
+            self._hook.warn_once(
+                f"Inputs and outputs of the layer {layer.name} are "
+                "not saved: it is scripted, and takes no hooks"
+            )
+        is_simple = handle is not None and not layer.is_in_graph
+        return _HookedLayer(
+            ref(layer.module), layer.name, inputs, outputs, handle, around if is_simple else None
+        )
+
+    def _are_hooked(self, wanted: list[_Wanted]) -> bool:
+        hooked = self._hooked or []
+        return len(wanted) == len(hooked) and all(
+            layer.is_for(wish) for wish, layer in zip(wanted, hooked, strict=True)
+        )
+
+    def _visible(
+        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: bool
+    ) -> list[_Wanted]:
+        """The layers of which something is wanted, without those that a compiled graph hides."""
+        visible: list[_Wanted] = []
+        hidden: list[Layer] = []
+        known = [(layer, layer.is_in_graph or in_graph) for layer in layers]
+        known += [(loss, False) for loss in losses]
+        for layer, is_inside in known:
+            wanted = _Wanted(layer, *self._wanted_of(due, layer.name))
+            if not (wanted.inputs or wanted.outputs):
+                continue
+            if is_inside and not (self._runs_eagerly and not in_graph):
+                hidden.append(layer)
+            else:
+                visible.append(wanted)
+        if hidden:
+            self._warn_of_hidden(hidden)
+        return visible
+
+    def _warn_of_hidden(self, hidden: list[Layer]) -> None:
+        others = f" and of {len(hidden) - 1} others" if len(hidden) > 1 else ""
+        self._hook.warn_once(
+            f"Inputs and outputs of the layer {hidden[0].name}{others} are not saved: {_why(hidden[0])}"
+        )
+
+    def _wanted_of(self, due: int, name: str) -> tuple[bool, bool]:
+        wanted = self._wanted.get((due, name))
+        if wanted is None:
+            inputs, outputs = self._wants_any(f"{name}_input_"), self._wants_any(f"{name}_output_")
+            wanted = self._wanted[due, name] = inputs, outputs
+        return wanted
+
+    def _wants_any(self, prefix: str) -> bool:
+        """Whether any input, or any output, of a layer is wanted."""
+        wants: Callable[[str], bool] = self._hook.wants
+        return any(wants(f"{prefix}{number}") for number in range(NUMBERS_TRIED)) or any(
+            name.startswith(prefix) and wants(name)
+            for collection in self._hook.get_collections().values()
+            for name in collection.tensor_names
+        )
+
+
+def _why(hidden: Layer) -> str:
+    """Return why the inside of a layer is not seen, and what to do."""
+    if isinstance(unwrapped(hidden.module), torch.jit.ScriptModule):
+        return "torch.jit has compiled the model. Train it before compiling it, and they will be."
+    todo = (
+        "See compiled_layers, and register a model after torch.compile(model)."
+        if _CAN_LEAVE_GRAPHS
+        else "From PyTorch 2.6 on they can be saved: see compiled_layers."
+    )
+    return f"they run inside a compiled graph. {todo}"

@@ -1,0 +1,1 @@
+"""What the default plan observes of a training with PyTorch."""

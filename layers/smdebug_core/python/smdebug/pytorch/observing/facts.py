@@ -1,0 +1,199 @@
+"""Facts of a training step that no tensor shows: modes, optimizers, the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
+from smdebug.pytorch.tensors.on_device import fetched
+from smdebug.pytorch.tensors.rows import places_on
+
+MODE_DEPENDENT = (
+    nn.modules.batchnorm._BatchNorm,
+    nn.modules.dropout._DropoutNd,
+    nn.MultiheadAttention,
+    nn.TransformerEncoderLayer,
+    nn.RNNBase,
+)
+"""Modules whose result depends on `training`, unless their dropout is 0."""
+MAX_NAMED = 50
+"""How many modules or parameters a fact names at most; it counts the others."""
+_MOST_COMPARED = 1024
+
+
+Name = Callable[[nn.Module], str | None]
+
+
+def modules_of(model: nn.Module) -> Iterator[tuple[nn.Module, list[Any]]]:
+    """Each module of a model in network order, with its class and whether `training` changes its result."""
+    for module in model.modules():
+        yield module, [type(module).__name__, depends_on_mode(module)]
+
+
+def depends_on_mode(module: nn.Module) -> bool:
+    """Whether the module's own result depends on its `training` flag."""
+    if not isinstance(module, MODE_DEPENDENT):
+        return False
+    rate = getattr(module, "p", getattr(module, "dropout", None))
+    return not (isinstance(rate, int | float) and rate == 0)
+
+
+def mode_facts(model: nn.Module, name_of: Name, modules: Iterable[nn.Module] | None = None) -> dict[str, Any]:
+    """In which mode the model is, and which of its modules that depend on it are in the other one.
+
+    `modules` are those that may depend on it, where they are known.
+    """
+    training = model.training
+    others = [
+        name_of(module) or type(module).__name__
+        for module in (model.modules() if modules is None else modules)
+        if module.training is not training and depends_on_mode(module)
+    ]
+    return {
+        "training": training,
+        "gradients": torch.is_grad_enabled(),
+        "other_mode": others[:MAX_NAMED],
+    }
+
+
+def autocast_facts(device: str) -> dict[str, Any]:
+    """The type that autocast declares for this device; nothing if it is off."""
+    try:
+        if hasattr(torch, "get_autocast_dtype"):
+            declared = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
+        elif device == "cpu":  # before PyTorch 2.4 each device had functions of its own
+            declared = torch.is_autocast_cpu_enabled() and torch.get_autocast_cpu_dtype()
+        else:
+            declared = torch.is_autocast_enabled() and torch.get_autocast_gpu_dtype()
+    except (AttributeError, TypeError, RuntimeError):  # a device without autocast
+        return {}
+    return {"autocast": str(declared).removeprefix("torch.")} if declared else {}
+
+
+def parameter_facts(parameters: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Any]:
+    """Which parameters are frozen."""
+    frozen = [name for name, parameter in parameters if not parameter.requires_grad]
+    return {"frozen": frozen}
+
+
+def optimizer_facts(
+    optimizers: Iterable[tuple[torch.optim.Optimizer, int]], names: Mapping[int, str]
+) -> list[dict[str, Any]]:
+    """The class and number of each optimizer, and the parameters of known models in each group."""
+    return [
+        {
+            "class": type(optimizer).__name__,
+            "number": number,
+            "groups": _groups(optimizer, names),
+        }
+        for optimizer, number in optimizers
+    ]
+
+
+def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[dict[str, Any]]:
+    groups = []
+    for group in optimizer.param_groups:
+        known = [names[id(p)] for p in group["params"] if id(p) in names]
+        groups.append({"parameters": known, "others": len(group["params"]) - len(known)})
+    return groups
+
+
+def batch_facts(inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
+    """The size of the batch, and how many of its rows are distinct."""
+    given = next((tensor for tensor in inputs if tensor.dim()), None)
+    if given is None:
+        return {}
+    return {
+        "shapes": [list(tensor.shape) for tensor in inputs[:8]],
+        "distinct_rows": _distinct(given),
+    }
+
+
+def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
+    """Count the distinct rows of a batch, later: on a GPU, counting now would wait for it.
+
+    Of long rows `_MOST_COMPARED` values are compared.
+    """
+    rows = batch.detach()  # so that nothing here is part of a graph
+    count = rows.shape[0]
+    if rows.layout is not torch.strided or rows.is_complex() or not 1 < count <= 1 << 16:
+        return lambda: None
+    if rows.dim() != 2:
+        rows = rows.reshape(count, -1)
+    length = rows.shape[1]
+    if not length:
+        return lambda: None
+    compared = rows
+    if length > _MOST_COMPARED:
+        compared = rows.index_select(1, places_on(rows.device, length, _MOST_COMPARED))
+    if rows.is_cpu:
+        kept = compared.clone() if compared is rows else compared
+        return lambda: _count_distinct(kept.double().numpy())
+    # Rows that are equal have equal projections, to the last bit, as the same operations make them.
+    projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
+    fetch = fetched(projections)
+    return lambda: _distinct_values(fetch())
+
+
+def _count_distinct(rows: NDArray[np.float64]) -> int:
+    factors = _factors_on(torch.device("cpu"), rows.shape[1]).numpy()
+    return _distinct_values((rows * factors).sum(1))
+
+
+def _distinct_values(values: NDArray[np.float64]) -> int:
+    """Return how many values are distinct, in a tenth of the time of `numpy.unique` if there are few."""
+    ordered = np.sort(values)
+    is_new = ordered[1:] != ordered[:-1]
+    if ordered.size and np.isnan(ordered[-1]):  # they come last, and count as one value
+        is_new &= ~np.isnan(ordered[:-1])
+    return int(np.count_nonzero(is_new)) + bool(ordered.size)
+
+
+@lru_cache(maxsize=16)
+def _factors_on(device: torch.device, count: int) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(0).random(count) + 0.5).to(device)
+
+
+def loss_facts(graph: LossGraph) -> dict[str, Any]:
+    """What a loss was computed from."""
+    return {
+        "factor": graph.factor,
+        "broadcast": None if graph.broadcast is None else list(graph.broadcast),
+        "terms": [_term_facts(term) for term in graph.terms],
+    }
+
+
+def with_own_targets(graph: LossGraph) -> LossGraph:
+    """Return the same with copies of targets on the CPU, which do not change."""
+    terms = []
+    for criterion, given, rows, classes, targets in graph.terms:
+        kept = targets.clone() if targets is not None and targets.is_cpu else None
+        terms.append(LossTerm(criterion, given, rows, classes, kept))
+    return LossGraph(tuple(terms), graph.factor, graph.broadcast)
+
+
+def _term_facts(term: LossTerm) -> dict[str, Any]:
+    facts = {
+        "criterion": term.criterion,
+        "given": term.given,
+        "rows": term.rows,
+        "classes": term.classes,
+    }
+    if term.targets is not None and term.targets.is_cpu and term.targets.numel():
+        targets = term.targets.numpy().reshape(-1)
+        targets = targets[targets >= 0]  # such as -100, which the criterion ignores
+        if not targets.size:
+            return facts
+        counts = np.bincount(targets, minlength=1)
+        facts["targets"] = int(targets.size)
+        facts["classes_seen"] = int(np.count_nonzero(counts))
+        facts["largest_class"] = int(counts.argmax())
+        facts["largest_share"] = float(counts.max() / counts.sum())
+    return facts

@@ -1,0 +1,216 @@
+"""What a loss was computed from, read off the graph that its backward pass will follow.
+
+Criteria leave their name, their targets and the preceding function in the graph, whether they are modules,
+functions or parts of a sum. It has to be read before the backward pass, which frees its contents.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+MAX_NODES = 300
+"""A loss that is computed from more than this many operations is described as far as they go."""
+MAX_TERMS = 8
+
+_CROSS_ENTROPY = "cross entropy"
+_CRITERIA = {
+    "NllLossBackward0": _CROSS_ENTROPY,
+    "NllLoss2DBackward0": _CROSS_ENTROPY,
+    "NllLossNdBackward0": _CROSS_ENTROPY,
+    "MseLossBackward0": "mean squared error",
+    "SmoothL1LossBackward0": "smooth L1",
+    "HuberLossBackward0": "Huber",
+    "BinaryCrossEntropyBackward0": "binary cross entropy",
+    "BinaryCrossEntropyWithLogitsBackward0": "binary cross entropy with logits",
+    "KlDivBackward0": "Kullback-Leibler divergence",
+}
+_SCALING = ("DivBackward0", "MulBackward0", "MulBackward1", "DivBackward1")
+_RESHAPING = (
+    "ViewBackward0",
+    "ReshapeAliasBackward0",
+    "UnsafeViewBackward0",
+    "TransposeBackward0",
+    "PermuteBackward0",
+    "SqueezeBackward1",
+    "UnsqueezeBackward0",
+    "SliceBackward0",
+    "ToCopyBackward0",
+    "CloneBackward0",
+    "AliasBackward0",
+    "FlattenBackward0",
+)
+RAW_OUTPUTS, PROBABILITIES = "raw outputs", "probabilities"
+_MADE_PROBABILITIES = {
+    "SoftmaxBackward0": "softmax",
+    "SigmoidBackward0": "sigmoid",
+    "LogSoftmaxBackward0": "log-softmax",
+}
+
+
+_NO_LOGARITHMS = {
+    "SoftmaxBackward0": PROBABILITIES,
+    "SigmoidBackward0": PROBABILITIES,
+    **dict.fromkeys(
+        ("AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0"),
+        RAW_OUTPUTS,
+    ),
+}
+"""Possible inputs of a negative log-likelihood that lack a logarithm."""
+
+
+class LossTerm(NamedTuple):
+    """One criterion of a loss."""
+
+    criterion: str
+    given: str
+    """What the criterion was given: `softmax`, `sigmoid`, `log-softmax`, or "" for anything else.
+
+    A negative log-likelihood without a logarithm before it was given `raw outputs` or `probabilities`.
+    """
+    rows: int
+    classes: int
+    targets: torch.Tensor | None
+    """The targets of a classification, one integer a row."""
+
+
+class LossGraph(NamedTuple):
+    """What is known of how a loss was computed."""
+
+    terms: tuple[LossTerm, ...]
+    factor: float
+    """What the loss was multiplied with after its criteria: 0.25 where it was divided by 4."""
+    broadcast: tuple[int, ...] | None
+    """The shape of differences between a column and a row, which no training wants."""
+
+
+def describe(loss: torch.Tensor) -> LossGraph | None:
+    """Describe a loss before its backward pass; None if it has no graph."""
+    root: Any = loss.grad_fn
+    if root is None:
+        return None
+    if _CRITERIA.get(root.name()) == _CROSS_ENTROPY:  # as mostly: nothing lies around it
+        return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None)
+    factor, start = _unscaled(root)
+    terms: list[LossTerm] = []
+    broadcast = None
+    for node in _nodes(start):
+        name = node.name()
+        criterion = _CRITERIA.get(name)
+        if criterion is not None and len(terms) < MAX_TERMS:
+            terms.append(_term(node, criterion))
+        compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
+        if broadcast is None and compares:
+            broadcast = _broadcast(node) or _expanded(node)
+    return LossGraph(tuple(terms), factor, broadcast)
+
+
+def _unscaled(node: Any) -> tuple[float, Any]:
+    """Return the constant factor of the root, and the node that computes the other factor."""
+    factor = 1.0
+    while node.name() in _SCALING:
+        others = [following for following, _ in node.next_functions if following is not None]
+        constant = _constant(node)
+        if constant is None or len(others) != 1:
+            break
+        factor = factor / constant if node.name().startswith("Div") else factor * constant
+        node = others[0]
+    return factor, node
+
+
+def _constant(node: Any) -> float | None:
+    try:
+        other = node._saved_other
+    except (AttributeError, RuntimeError):
+        return None
+    if isinstance(other, torch.Tensor):
+        if other.numel() != 1 or other.requires_grad or other.device.type != "cpu":
+            return None
+        other = other.item()
+    return float(other) if isinstance(other, int | float) and other else None
+
+
+def _nodes(root: Any) -> Iterator[Any]:
+    """The operations of the graph, those nearest to the loss first, not beyond a criterion."""
+    waiting, seen = deque([root]), {root}
+    while waiting and len(seen) <= MAX_NODES:
+        node = waiting.popleft()
+        yield node
+        if node.name() in _CRITERIA:
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+
+
+def _term(node: Any, criterion: str) -> LossTerm:
+    given = _before(node)
+    classes = rows = 0
+    unlogged = ""
+    if criterion == _CROSS_ENTROPY and given is not None:
+        if given.name() == "LogSoftmaxBackward0":
+            given = _before(given)  # which belongs to the criterion: its input lies before it
+        else:
+            unlogged = _NO_LOGARITHMS.get(given.name(), "")
+    targets = _saved(node, "_saved_target")
+    scores = _saved(node, "_saved_self")
+    if scores is not None and scores.dim():
+        rows = int(scores.shape[0])
+        classes = int(scores.shape[1]) if scores.dim() > 1 else 1
+    if targets is not None and (targets.is_floating_point() or criterion != _CROSS_ENTROPY):
+        targets = None
+    made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
+    return LossTerm(criterion, unlogged or made, rows, classes, targets)
+
+
+def _before(node: Any) -> Any:
+    """The operation whose result the node was given, past those that change the shape alone."""
+    steps = 0
+    following = [function for function, _ in node.next_functions if function is not None]
+    while following and following[0].name() in _RESHAPING and steps < MAX_NODES:
+        following = [function for function, _ in following[0].next_functions if function is not None]
+        steps += 1
+    return following[0] if following else None
+
+
+def _saved(node: Any, name: str) -> torch.Tensor | None:
+    try:
+        value = getattr(node, name)
+    except (AttributeError, RuntimeError):  # changed in place since, or freed
+        return None
+    return value.detach() if isinstance(value, torch.Tensor) else None
+
+
+def _broadcast(node: Any) -> tuple[int, ...] | None:
+    """The shape of the node's result, if it is the difference of a column and a row of targets."""
+    result = _shape(node)
+    if result is None or len(result) != 2 or result[0] != result[1] or result[0] < 2:
+        return None
+    inputs = [_shape(following) for following, _ in node.next_functions if following is not None]
+    return result if inputs == [(result[0], 1)] else None  # targets have no gradient
+
+
+def _expanded(node: Any) -> tuple[int, ...] | None:
+    """The shape that a criterion expanded its input to, if that compares each row with every target.
+
+    Criteria expand input and target to one shape first: [N] beside [N, 1] becomes [N, N].
+    """
+    followed = [following for following, _ in node.next_functions if following is not None]
+    if len(followed) != 1 or followed[0].name() != "ExpandBackward0":  # targets have no gradient
+        return None
+    made = _shape(followed[0])
+    given = [_shape(before) for before, _ in followed[0].next_functions if before is not None]
+    if made is None or len(made) != 2 or made[0] != made[1] or made[0] < 2:
+        return None
+    return made if given in ([(made[0],)], [(made[0], 1)]) else None
+
+
+def _shape(node: Any) -> tuple[int, ...] | None:
+    try:
+        return tuple(int(length) for length in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):  # PyTorch 2.1 lacks it
+        return None

@@ -1,0 +1,379 @@
+"""What the default plan observes of a PyTorch training besides the tensors of its modules.
+
+The loss of every step, what a loss was computed from, learning rates, updates of parameters, gradients that
+were not reset, modes of modules, and what scalers and dropout do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch import nn
+
+from smdebug.files.names import LEARNING_RATES
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.rows import SAMPLE_SIZE
+from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
+from smdebug.pytorch.listening.optimizers import after_steps
+from smdebug.pytorch.listening.process import PROCESS, UNSCALED
+from smdebug.pytorch.modules.names import name_of
+from smdebug.pytorch.observing import facts
+from smdebug.pytorch.observing.accumulation import Accumulation
+from smdebug.pytorch.observing.loss_graph import describe
+from smdebug.pytorch.observing.structure import Structure
+from smdebug.pytorch.tensors.updates import MIN_BYTES, Updates
+from smdebug.saving.observations.step_observations import StepObservations
+from smdebug.saving.planning.save_plan import Members
+from smdebug.saving.planning.step_clock import StepClock
+from smdebug.saving.recording.recorder import Recorder
+
+LOSS = "loss"
+_EVAL, _PREDICT = ModeKeys.EVAL, ModeKeys.PREDICT
+Named = tuple[str, nn.Parameter]
+
+
+class ObservedHook(Protocol):
+    """What observing needs from the hook."""
+
+    recorder: Recorder
+
+    @property
+    def mode(self) -> ModeKeys: ...
+    def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
+    def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
+    def record_changes(self, names: tuple[str, ...], values: Sequence[Any], before: Any) -> bool: ...
+    def carry(self, name: str, value: Any) -> None: ...
+    def observe_inputs_of(self, layer: str) -> None: ...
+    def note_update(self) -> None: ...
+    def fail(self, error: Exception) -> None: ...
+    def warn_once(self, message: str, kind: str = "") -> None: ...
+
+
+class _OptimizerState:
+    """What is known of one optimizer since its last step."""
+
+    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "was_clear", "witness")
+
+    def __init__(self, number: int = 0) -> None:
+        self.stepped_at = 0
+        """How many backward passes there had been at its last step."""
+        self.number = number
+        """How many optimizers this process had seen before."""
+        self.stepped_clear = True
+        """Whether its gradients had been reset before its last step."""
+        self.was_clear = True
+        """Whether its gradients were seen empty since its last step."""
+        self.witness: ref[torch.Tensor] | None = None
+        """A small parameter that had a gradient at the last step."""
+        self.rates: list[Any] | None = None
+
+
+class TorchObserver:
+    """Observes one hook's training for as long as the hook keeps it."""
+
+    def __init__(self, hook: ObservedHook, observations: StepObservations, sees_optimizers: bool = True):
+        self._hook = hook
+        self._recorder = hook.recorder
+        self._observations = observations
+        self._structure: Structure | None = None
+        self._names: dict[int, str] = {}
+        self._roots: frozenset[str] = frozenset()
+        self._groups: list[Any] | None = None
+        """The parameters of the optimizers' groups, as they were noted last."""
+        self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
+        self._latest: tuple[Callable[[], Any], _OptimizerState] = (_no_optimizer, _OptimizerState())
+        """The optimizer that was met last, with what is known of it."""
+        self._known: list[tuple[ref[Any], _OptimizerState]] = []
+        """The same: to iterate over a dictionary of weak keys takes ten times as long."""
+        self._met = 0
+        self._states: list[_OptimizerState] = []
+        self._updates = Updates(hook)
+        self._spans_steps = False
+        """Whether updates are measured from step to step, because no optimizer has the parameters."""
+        self.accumulation = Accumulation()
+        self._scaler: ref[Any] | None = None
+        self._has_described = False
+        self._backwards = 0
+        self._handles: list[Any] = []
+        if sees_optimizers:  # callbacks would change a graph that contains their steps
+            self._handles = [after_steps(_after_step_of(self))]
+        PROCESS.add(self)
+
+    def close(self) -> None:
+        """Stop observing."""
+        PROCESS.discard(self)
+        for handle in self._handles:
+            handle.remove()
+        self._updates.forget()
+
+    def begin_step(self, structure: Structure, model: nn.Module | None, parameters: Sequence[Named]) -> None:
+        """Note the facts of a step that is saved. `model` is the one whose forward begins steps."""
+        self._has_described = False
+        note = self._observations
+        if structure is not self._structure:
+            self._structure = structure
+            self._roots = structure.roots
+            for root in self._roots:
+                self._hook.observe_inputs_of(root)
+            self._names = {id(parameter): name for name, parameter in parameters}
+            self._groups = None
+            note.note_lasting(modules=structure.modules)
+        note.note_lasting(**facts.parameter_facts(parameters))
+        if model is not None:
+            device = parameters[0][1].device.type if parameters else "cpu"
+            note.note(
+                **facts.mode_facts(model, name_of, structure.mode_dependent),
+                **facts.autocast_facts(device),
+            )
+        if self._spans_steps:
+            self._updates.before_step(parameters)
+        self._note_optimizers()
+
+    def _note_optimizers(self) -> None:
+        """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
+        groups = [
+            (number, [list(map(id, group["params"])) for group in optimizer.param_groups])
+            for optimizer, number in self._numbered()
+        ]
+        if groups and groups != self._groups:
+            self._groups = groups
+            self._observations.note_lasting(optimizers=facts.optimizer_facts(self._numbered(), self._names))
+
+    def end_step(self) -> None:
+        """Measure what has changed since the step began, if no optimizer was seen to change it."""
+        if self._spans_steps and self._updates:
+            self._measure_updates()
+
+    def place_due(self, due: Members, clock: StepClock, is_next_due: bool) -> Members:
+        """Postpone due steps to the next update, while gradients are accumulated."""
+        if clock.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            return due
+        return self.accumulation.placed(due, clock.mode_step, is_next_due=is_next_due)
+
+    def measure_from_step_to_step(self) -> None:
+        """Measure updates from step to step until an optimizer is seen that has parameters of the model."""
+        self._spans_steps = True
+
+    def is_model(self, name: str) -> bool:
+        """Whether that is the name of a whole model, whose inputs are the batch."""
+        return name in self._roots
+
+    def note_batch(self, inputs: Iterable[Any]) -> None:
+        """Note the form of the batch."""
+        tensors = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
+        self._observations.note(**facts.batch_facts(tensors))
+
+    def fail(self, error: Exception) -> None:
+        """Log what went wrong, and save nothing from now on."""
+        self._hook.fail(error)
+
+    # What the process does
+
+    def before_backward(self, tensors: Sequence[Any]) -> None:
+        self._backwards += 1
+        for state in self._states:
+            if not state.was_clear:
+                parameter = state.witness() if state.witness is not None else None
+                state.was_clear = parameter is None or parameter.grad is None or _is_clear(parameter)
+        recorder = self._recorder
+        for tensor in tensors:
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            loss = getattr(tensor, UNSCALED, tensor)
+            recorder.carry(LOSS, loss)
+            if recorder.due and not self._has_described and loss.numel() == 1:
+                graph = describe(loss)
+                if graph is not None:
+                    self._has_described = True
+                    owned = facts.with_own_targets(graph)
+                    self._observations.note(loss=partial(facts.loss_facts, owned))
+
+    def after_criterion(self, name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            self._recorder.carry(LOSS, value)
+
+    def before_dropout(self, rate: float) -> None:
+        if self._recorder.due and self._hook.mode is ModeKeys.EVAL:
+            self._observations.note(dropout_in_evaluation=rate)
+
+    def after_scaling(self, scaler: Any) -> None:
+        if self._recorder.due:
+            scale = scaler._scale
+            if isinstance(scale, torch.Tensor):
+                kept = scale.detach().clone()
+                self._observations.note(loss_scale=lambda: float(kept))
+
+    def after_scaled_step(self, optimizer: Any) -> None:
+        self._guarded(self._after_scaled_step, optimizer)
+
+    def _after_scaled_step(self, optimizer: Any) -> None:
+        if self._recorder.due and self._state_of(optimizer).stepped_at < self._backwards:
+            self._observations.note(update_skipped=True)
+
+    @kept_out_of_graphs
+    def _guarded(self, call: Callable[[Any], object], argument: Any) -> None:
+        """Observe; the training continues whatever goes wrong."""
+        try:
+            call(argument)
+        except Exception as error:  # noqa: BLE001
+            self._hook.fail(error)
+
+    # Optimizers
+
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Keep parameters as they are, if the step that runs is saved, and note what comes before updates."""
+        if not self._recorder.due:
+            return
+        state = self._state_of(optimizer)
+        ours = [
+            (name, parameter)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if (name := self._names.get(id(parameter))) is not None
+        ]
+        self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
+        if ours:
+            self._updates.before_step(ours)
+        state.stepped_clear = state.was_clear
+        self._observations.note(
+            optimizer_steps=True,
+            backward_passes=self._backwards - state.stepped_at,
+            gradients_were_reset=all(known.stepped_clear for known in self._states),
+        )
+        state.rates = _rates(optimizer)
+        self._carry_rates(state.rates, state)
+
+    @kept_out_of_graphs
+    def after_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Note that parameters were updated, and measure by how much if the step is saved.
+
+        This is called at every step, when the training has used the processor's caches: what it does at
+        those that are not saved is written out, with few calls and objects.
+        """
+        try:
+            recorder = self._recorder
+            system = recorder.system
+            if system is not None:  # what `end_step` does, without the call
+                system.ended = system.clock()
+            known, state = self._latest
+            if recorder.due or known() is not optimizer:
+                state = self._updated(optimizer)
+            state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            groups, rates = optimizer.param_groups, state.rates
+            if len(groups) != 1 or not rates or groups[0].get("lr") is not rates[0]:
+                self._note_rates(optimizer, state)
+            if recorder.last_begun is None:
+                return
+            _, mode, mode_step, _, _ = recorder.last_begun
+            has_closure = (len(args) > 1 or kwargs) and _closure_of(args, kwargs) is not None
+            if has_closure or len(self._states) > 1:
+                self.accumulation.forget()
+            elif mode is not _EVAL and mode is not _PREDICT:
+                self.accumulation.updated(mode_step + recorder.passed)
+            if mode is _EVAL:
+                self._hook.note_update()
+        except Exception as error:  # noqa: BLE001
+            self._hook.fail(error)
+
+    def _updated(self, optimizer: Any) -> _OptimizerState:
+        """Measure what an optimizer has changed, and return what is known of it."""
+        if self._updates.before and not self._spans_steps:
+            self._measure_updates()
+        state = self._state_of(optimizer)
+        if state.witness is None or state.witness() is None:
+            state.witness = _witness(optimizer)
+        if self._groups is None and self._recorder.due:
+            self._note_optimizers()
+        return state
+
+    def _measure_updates(self) -> None:
+        self._updates.after_step()
+        self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled)
+        if self._updates.are_sampled:
+            self._hook.warn_once(
+                f"Updates are measured of {SAMPLE_SIZE} values of each parameter: copies of all "
+                f"parameters would take more than {MIN_BYTES >> 20} MB",
+                "sampled updates",
+            )
+
+    def _state_of(self, optimizer: Any) -> _OptimizerState:
+        found = self._optimizers.get(optimizer)
+        if found is None:  # it is met at its first step, for which all passes so far may have been
+            found = self._optimizers[optimizer] = _OptimizerState(self._met)
+            self._groups = None
+            self._met += 1
+            self._known = [(ref(each), its) for each, its in self._optimizers.items()]
+            self._states = [its for _, its in self._known]
+        self._latest = ref(optimizer), found
+        return found
+
+    def _numbered(self) -> list[tuple[Any, int]]:
+        return [
+            (optimizer, state.number) for known, state in self._known if (optimizer := known()) is not None
+        ]
+
+    def _note_rates(self, optimizer: Any, state: _OptimizerState) -> None:
+        """Carry the learning rates if they have changed since a step that was saved, which has them."""
+        rates = _rates(optimizer)
+        if rates != state.rates and not self._recorder.due:
+            self._carry_rates(rates, state)
+        state.rates = rates
+
+    def _carry_rates(self, rates: list[Any], state: _OptimizerState) -> None:
+        number = [each for known, each in self._known if known() is not None].index(state)
+        for group, rate in enumerate(rates):
+            if rate is not None:
+                self._hook.carry(f"{LEARNING_RATES}{number}/{group}", rate)
+
+
+def _after_step_of(observer: TorchObserver) -> Callable[..., None]:
+    """Return what PyTorch calls after each step of an optimizer: calling an object would take longer."""
+    known = ref(observer)
+
+    def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return  # the step is part of a graph, which stays as it is
+        observer = known()
+        if observer is not None:
+            observer.after_optimizer(optimizer, args, kwargs)
+
+    return after_step
+
+
+def _no_optimizer() -> None:
+    """Return what no optimizer is."""
+
+
+def _rates(optimizer: Any) -> list[Any]:
+    """The learning rates of the optimizer's groups."""
+    return [group.get("lr") for group in optimizer.param_groups]
+
+
+def _closure_of(args: Any, kwargs: Any) -> Any:
+    """What an optimizer's step was given to compute gradients with; libraries often pass None."""
+    return args[1] if len(args) > 1 else kwargs.get("closure")
+
+
+def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
+    """The smallest parameter that has a gradient that is not all zero."""
+    candidates = [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.grad is not None and parameter.grad.layout is torch.strided
+    ]
+    for parameter in sorted(candidates, key=lambda candidate: candidate.numel())[:8]:
+        if not parameter.is_cpu or bool(parameter.grad.any()):
+            return ref(parameter)
+    return None
+
+
+def _is_clear(parameter: torch.Tensor) -> bool:
+    """Return whether the gradient of a witness has nothing but zeros."""
+    # Reading a GPU would wait for it: zeros count as a reset if they were written in place.
+    gradient = parameter.grad
+    return gradient is None or not parameter.is_cpu or not bool(gradient.any())

@@ -1,0 +1,1 @@
+"""Tensors of PyTorch as arrays and as rows of numbers, computed where they lie."""

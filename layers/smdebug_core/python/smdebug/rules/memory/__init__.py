@@ -1,0 +1,1 @@
+"""A rule's memory between steps, as bytes."""

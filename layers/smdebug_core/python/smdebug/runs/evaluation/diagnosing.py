@@ -1,0 +1,145 @@
+"""A run's diagnosis: its rules are evaluated, and their findings folded into issues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from smdebug.amounts import counted
+from smdebug.diagnosis import Issue, as_text, fold
+from smdebug.diagnosis.html import issue_html
+from smdebug.diagnosis.wording import summary
+from smdebug.exceptions import SMDebugError
+from smdebug.runs.evaluation.evaluating import evaluate
+from smdebug.runs.evaluation.layer_order import computed_layers
+from smdebug.runs.evaluation.rule_results import RuleResult
+from smdebug.runs.opening import open_run
+from smdebug.service.records import RequestedRule
+from smdebug.trials import Trial
+
+MOST_NAMED = 3  # rules that were not checked for the same reason
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The problems of a run, root causes first, and the result of each rule. `print` shows it as text."""
+
+    path: str
+    issues: tuple[Issue, ...]
+    results: tuple[RuleResult, ...]
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """The rules that checked something and found nothing."""
+        return tuple(
+            result.name
+            for result in self.results
+            if result.has_seen and not result.has_found and not result.error
+        )
+
+    @property
+    def not_checked(self) -> dict[str, str]:
+        """The rules that checked nothing, with what the run lacks."""
+        return {item.name: item.not_checked for item in self.results if item.not_checked}
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The rules that failed, with their errors."""
+        return {result.name: result.error for result in self.results if result.error}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "path": self.path,
+            "issues": [issue.to_dict() for issue in self.issues],
+            "passed": list(self.passed),
+            "not_checked": self.not_checked,
+            "failed": self.failed,
+            "rules": [result.to_dict() for result in self.results],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for issue in self.issues:
+            lines += [f"✗ {line}" if at == 0 else line for at, line in enumerate(as_text(issue))]
+        lines += [f"! {name} failed: {error}" for name, error in self.failed.items()]
+        if self.passed:
+            lines.append(f"✓ {passed_in_words(self.passed)}")
+        lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
+        return "\n".join(lines) or summary(self.issues)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        lines = [f"! {name} failed: {error}" for name, error in self.failed.items()]
+        if self.passed:
+            lines.append(f"✓ {passed_in_words(self.passed)}")
+        lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
+        others = "<br>".join(map(escape, lines)) or escape(summary(self.issues))
+        return "".join(map(issue_html, self.issues)) + f"<p>{others}</p>"
+
+
+def diagnose(
+    run: str | os.PathLike[str] | Trial,
+    rules: Sequence[RequestedRule] | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    default: bool = True,
+    jobs: int | None = None,
+    most_steps: int | None = None,
+    progress: Callable[[int], Any] = lambda steps: None,
+) -> Diagnosis:
+    """Evaluate rules on a saved run, and fold their findings into issues: causes with their symptoms.
+
+    Without `rules` they are those of the run's rules.json and of `file`, and, unless `default` is False, the
+    default rules that suit the run. A rule is the name of a built-in rule or of a set (`default`, `usual`,
+    `all`), an entry as rules.json has it, or a class in `file`.
+    """
+    trial = run if isinstance(run, Trial) else open_run(run)
+    results = evaluate(
+        trial,
+        rules,
+        file=file,
+        default=default,
+        jobs=jobs,
+        most_steps=most_steps,
+        progress=progress,
+    )
+    return Diagnosis(trial.path, tuple(issues_of(trial, results)), tuple(results))
+
+
+def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:
+    """Return the issues in the results of rules on this run."""
+    evidence = [item for result in results for item in result.evidence()]
+    return fold(evidence, order=layers_in_order(trial) if evidence else ())
+
+
+def layers_in_order(trial: Trial) -> tuple[str, ...]:
+    """Return the layers of the model from input to output, as far as the run shows them."""
+    try:
+        observations = trial.observations
+        if not observations.exist:
+            return ()
+        return computed_layers(observations.layout(observations.steps()[-1]))
+    except (SMDebugError, IndexError):
+        return ()
+
+
+def passed_in_words(names: Sequence[str]) -> str:
+    """Return the rules that passed in a sentence."""
+    return f"{counted(len(names), 'rule')} passed: {', '.join(names)}."
+
+
+def not_checked_in_words(reasons: dict[str, str]) -> list[str]:
+    """Return a sentence for each reason: which rules were not checked, and what is missing."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return [
+        f"Not checked: {', '.join(rules) if len(rules) <= MOST_NAMED else counted(len(rules), 'rule')}: "
+        f"{reason.rstrip('.')}."
+        for reason, rules in names.items()
+    ]

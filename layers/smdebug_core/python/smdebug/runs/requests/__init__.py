@@ -1,0 +1,1 @@
+"""Requests to a training in progress: to stop, or to save whole tensors."""

@@ -1,0 +1,1 @@
+"""What saving needs of a framework's tensors: arrays, copies, measurements, updates."""

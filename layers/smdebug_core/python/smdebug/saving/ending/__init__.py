@@ -1,0 +1,1 @@
+"""The end of a run: its last files, other workers, signals, and the last message."""

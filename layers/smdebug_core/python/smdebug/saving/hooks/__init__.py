@@ -1,0 +1,1 @@
+"""What users call: hooks, their options, and the hook of this process."""

@@ -1,0 +1,1 @@
+"""The place of a run: who writes there, as which attempt, and from where it comes."""

@@ -1,0 +1,256 @@
+"""Collects where a run comes from and writes it beside the run, on a short-lived thread of its own.
+
+`git` may take seconds in a large repository, and a storage may not answer; the training waits for neither.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from smdebug.config.hyperparameters import LONGEST_TEXT, flat_config
+from smdebug.config.secrets import redacted, redacted_command
+from smdebug.exceptions import SMDebugTypeError, StorageError
+from smdebug.files.names import ORIGIN
+from smdebug.files.origin import Origin
+from smdebug.logger import get_logger
+from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.trouble import warn_of_storage
+from smdebug.storage.base import Storage
+
+GIT_SECONDS = 10.0
+CLOSING_SECONDS = 10.0
+"""How long the end of a run waits for the file."""
+HYPERPARAMETERS_ENV_VAR = "SM_HPS"
+"""The hyperparameters of a SageMaker job, as JSON."""
+_MOST_ARGUMENTS = 200
+_MOST_TAGS = 50
+#: Imported module -> distribution: their versions are kept if the training has imported them.
+_PACKAGES = {
+    "torch": "torch",
+    "tensorflow": "tensorflow",
+    "keras": "keras",
+    "jax": "jax",
+    "flax": "flax",
+    "xgboost": "xgboost",
+    "mxnet": "mxnet",
+    "transformers": "transformers",
+    "lightning": "lightning",
+    "pytorch_lightning": "pytorch-lightning",
+    "accelerate": "accelerate",
+    "deepspeed": "deepspeed",
+    "datasets": "datasets",
+    "torchvision": "torchvision",
+    "sklearn": "scikit-learn",
+    "pandas": "pandas",
+    "numpy": "numpy",
+}
+
+
+class GitState(NamedTuple):
+    """The commit that a training runs from."""
+
+    commit: str = ""
+    branch: str = ""
+    dirty: bool | None = None
+
+
+class Description(NamedTuple):
+    """What the user says about a run: hyperparameters, tags and a note."""
+
+    config: Mapping[str, Any] = {}
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+def described(config: Any, tags: Any, note: Any) -> Description:
+    """Return the description of the run in a hook's options; raise `SMDebugTypeError` for wrong types."""
+    return Description(flat_config(config), _tags(tags), _note(note))
+
+
+class RunOrigin:
+    """Writes the origin of one run. `add` extends the configuration, before or while it is written."""
+
+    def __init__(self, description: Description):
+        self._description = description
+        self._lock = threading.Lock()
+        self._storage: Storage | None = None
+        self._attempt: Attempt | None = None
+        self._thread: threading.Thread | None = None
+        self._is_waiting = False
+        self._process = os.getpid()
+        self._started = ""
+
+    def add(self, config: Any) -> None:
+        """Add hyperparameters. Those that are known already stay as they are."""
+        flat = flat_config(config)
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            known = self._description.config
+            new = {name: value for name, value in flat.items() if name not in known}
+            if not new:
+                return
+            self._description = self._description._replace(config={**known, **new})
+            if self._storage is not None:
+                self._write_soon()
+
+    def begin(self, storage: Storage, attempt: Attempt) -> None:
+        """Begin to write, as the first step begins."""
+        with self._lock:
+            self._storage, self._attempt = storage, attempt
+            self._started = datetime.now(UTC).isoformat(timespec="seconds")
+            self._write_soon()
+
+    def finish(self, seconds: float = CLOSING_SECONDS) -> None:
+        """Wait for the file. In a forked child, do nothing."""
+        thread = self._thread
+        if thread is not None and os.getpid() == self._process:
+            thread.join(seconds)
+
+    def _write_soon(self) -> None:
+        if self._is_waiting or os.getpid() != self._process:
+            return  # the thread has not yet asked what to write
+        self._is_waiting = True
+        before = self._thread
+        self._thread = threading.Thread(
+            target=self._write, args=(before,), name="smdebug-origin", daemon=True
+        )
+        try:
+            self._thread.start()
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+            self._thread, self._is_waiting = before, False
+
+    def _write(self, before: threading.Thread | None) -> None:
+        storage: Storage | None = None
+        try:
+            if before is not None:
+                before.join()
+            state = git_state(_code_folder())
+            with self._lock:
+                self._is_waiting = False
+                description, storage, attempt = self._description, self._storage, self._attempt
+            assert storage is not None
+            assert attempt is not None
+            origin = replace(
+                origin_of_process(state),
+                run_id=attempt.run_id,
+                training_run=attempt.training_run,
+                config=description.config,
+                tags=description.tags,
+                note=description.note,
+            )
+            if not origin.config:
+                origin = replace(origin, config=_job_hyperparameters())
+            storage.write(ORIGIN, replace(origin, started=self._started).encode())
+        except StorageError as error:
+            assert storage is not None
+            warn_of_storage(storage, error, "The origin of the run could not be written: %s")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the training continues
+            get_logger().warning("The origin of the run is not kept: %s: %s", type(error).__name__, error)
+
+
+def origin_of_process(state: GitState) -> Origin:
+    """Return the origin as far as this process knows it."""
+    return Origin(
+        command=tuple(command_line()),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        host=socket.gethostname(),
+        packages=versions(),
+        commit=state.commit,
+        branch=state.branch,
+        dirty=state.dirty,
+    )
+
+
+def command_line() -> list[str]:
+    """Return how this process was started, without secrets."""
+    given = sys.orig_argv or [sys.executable, *sys.argv]
+    arguments = [Path(given[0]).name or "python", *given[1:_MOST_ARGUMENTS]]
+    return [argument[:LONGEST_TEXT] for argument in redacted_command(arguments)]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the frameworks that were imported."""
+    found: dict[str, str] = {}
+    for module, distribution in _PACKAGES.items():
+        if module in sys.modules:
+            try:
+                found[distribution] = metadata.version(distribution)
+            except metadata.PackageNotFoundError:
+                version = getattr(sys.modules[module], "__version__", None)
+                if isinstance(version, str):
+                    found[distribution] = version
+    library = getattr(sys.modules.get("smdebug"), "__version__", None)
+    return {**found, "smdebug": str(library)} if library else found
+
+
+@cache
+def git_state(folder: Path) -> GitState:
+    """Return the commit of the folder's repository: that of the first call, when the code was loaded."""
+    head = _git(folder, "rev-parse", "HEAD")
+    if not head:
+        return GitState()
+    branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD") or ""
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    dirty = None if changes is None else bool(changes)
+    return GitState(head[:64], "" if branch == "HEAD" else branch[:LONGEST_TEXT], dirty)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return the output of git; None if it fails, is missing or takes too long."""
+    try:
+        done = subprocess.run(  # noqa: S603 - arguments of our own
+            ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments],  # noqa: S607
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
+
+
+def _code_folder() -> Path:
+    """Return the folder of the script, or else the current one."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script and "site-packages" not in str(script) and Path(script).is_file():
+        return Path(script).resolve().parent
+    return Path.cwd()
+
+
+def _job_hyperparameters() -> dict[str, Any]:
+    try:
+        return dict(flat_config(json.loads(os.environ.get(HYPERPARAMETERS_ENV_VAR) or "{}")))
+    except (ValueError, SMDebugTypeError):
+        return {}
+
+
+def _tags(tags: Any) -> tuple[str, ...]:
+    listed: Sequence[Any] = [tags] if isinstance(tags, str) else tags if tags is not None else ()
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(
+        isinstance(tag, str) for tag in listed
+    ):
+        raise SMDebugTypeError(f"tags must be a list of texts, not {tags!r:.100}")
+    return tuple(redacted(tag)[:LONGEST_TEXT] for tag in listed)[:_MOST_TAGS]
+
+
+def _note(note: Any) -> str:
+    if note is not None and not isinstance(note, str):
+        raise SMDebugTypeError(f"note must be a text, not {note!r:.100}")
+    return redacted(note or "")[:LONGEST_TEXT]

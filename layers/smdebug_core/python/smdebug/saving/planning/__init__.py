@@ -1,0 +1,1 @@
+"""What to save at which step: pure decisions."""

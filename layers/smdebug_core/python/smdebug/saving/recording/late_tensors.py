@@ -1,0 +1,118 @@
+"""Scalars and tensors that are saved after their step was written: between two steps, or after the last.
+
+They belong to the step that ran last, so its two files are written again, with them at the end. Existing
+positions do not change. A reader that has read the step does not read it again; one that opens the run later
+finds them. Saving them inside the step is better, and costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from smdebug.exceptions import ObjectMissing, SMDebugRuntimeError
+from smdebug.files.event_writing import encode_event
+from smdebug.files.framing import Checksum
+from smdebug.files.index import IndexMeta, TensorEntry, encode_index, parse_index
+from smdebug.files.names import event_key, index_key
+from smdebug.saving.planning.step_clock import StepClock
+from smdebug.saving.writing.step_recording import StepJob
+from smdebug.storage.base import Buffer, Storage
+
+LARGEST_REWRITTEN = 256 << 20
+
+
+class LateTensors:
+    """Values to add to one step of one worker."""
+
+    def __init__(
+        self,
+        clock: StepClock,
+        worker: str,
+        *,
+        checksum: Checksum,
+        meta_extras: Callable[[], Mapping[str, Any]],
+    ):
+        self.clock = clock
+        self._worker = worker
+        self._checksum: Checksum = checksum
+        self._meta_extras = meta_extras
+        self._values: list[tuple[str, np.ndarray[Any, Any], float]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def add(self, name: str, array: np.ndarray[Any, Any], wall_time: float | None = None) -> None:
+        """Take a value that no longer changes."""
+        self._values.append((name, array, time.time() if wall_time is None else wall_time))
+
+    def job(self, storage: Storage) -> StepJob:
+        """Return the job that writes them, in the turn of its index file: by then the step is written."""
+        size = sum(array.nbytes for _, array, _ in self._values)
+        return StepJob(self.clock.step, size, _nothing, lambda: self._rewrite(storage), _nothing)
+
+    def _rewrite(self, storage: Storage) -> None:
+        events = event_key(self.clock.step, self._worker)
+        index = index_key(self.clock.step, self._worker)
+        meta = IndexMeta(self.clock.mode, self.clock.mode_step, events, self._meta_extras())
+        entries: list[TensorEntry] = []
+        shapes: tuple[Any, ...] = ()
+        pieces: list[Buffer] = []
+        position = 0
+        try:
+            there = parse_index(storage.read(index), file=index)
+        except ObjectMissing:  # the step was lost; it now consists of these
+            pass
+        else:
+            meta = there.meta._replace(event_file_name=events)
+            shapes = there.shape_records
+            if there.names:
+                position = storage.size(events)
+                if position > LARGEST_REWRITTEN:
+                    raise SMDebugRuntimeError(
+                        f"{events} is too large ({position} bytes) to be written again with values that were "
+                        "saved after their step. Save such values inside the step."
+                    )
+                pieces.append(storage.read(events))
+                blank = (None,) * len(there.names)
+                entries = [
+                    TensorEntry(*columns)
+                    for columns in zip(
+                        there.names,
+                        there.starts,
+                        there.lengths,
+                        there.crcs or blank,
+                        there.dtypes or blank,
+                        there.shapes or blank,
+                        strict=True,
+                    )
+                ]
+        for name, array, wall_time in self._values:
+            record = encode_event(
+                name,
+                array,
+                step=self.clock.step,
+                wall_time=wall_time,
+                mode=self.clock.mode,
+                mode_step=self.clock.mode_step,
+                checksum=self._checksum,
+            )
+            dtype = "str" if array.dtype.kind in "USO" else array.dtype.name
+            entries.append(TensorEntry(name, position, record.length, record.crc32c, dtype, array.shape))
+            pieces += record.pieces
+            position += record.length
+        sink = storage.create(events)
+        try:
+            sink.write(pieces)
+            sink.commit()
+        except BaseException:
+            sink.abort()
+            raise
+        storage.write(index, encode_index(meta, entries, shapes, checksum=True))
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Steps on their way to the storage: queued, written in the background, accounted for."""

@@ -1,0 +1,128 @@
+"""The outcome of the steps that are written in the background, and its log messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from smdebug.logger import get_logger
+
+_NAMED = 10  # lost steps in a message
+
+
+class Outcome(NamedTuple):
+    """The fate of the steps that were submitted."""
+
+    written: int
+    lost: tuple[int, ...]
+    """Steps that were taken, and could not be written."""
+    refused: int
+    """How many were not taken, because writing had failed already."""
+    reason: str | None
+    """The first failure, if anything was lost or refused."""
+
+
+class WriteLog:
+    """Counts written and lost steps. Messages about them wait until `speak` is called, without any lock.
+
+    Logging and callbacks may take long, or call the writer.
+    """
+
+    def __init__(self, place: str, on_failure: Callable[[Outcome], object] | None):
+        self.failed = False
+        self.last_committed: int | None = None
+        self._place = place
+        self._on_failure = on_failure
+        self._written = 0
+        self._lost: list[int] = []
+        self._refused = 0
+        self._reason: str | None = None
+        self._has_logged_error = False
+        self._messages: deque[Callable[[], object]] = deque()
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self._written, tuple(self._lost), self._refused, self._reason)
+
+    def committed(self, step: int, *, was_lost: bool) -> None:
+        """Count a step as written, also if it had been given up."""
+        self._written += 1
+        self.last_committed = step
+        if was_lost:
+            self._lost.remove(step)
+
+    def lost(self, step: int, reason: str) -> None:
+        """Count a step as lost; the first is logged."""
+        if self._reason is None:
+            self._reason = reason
+            self._log(
+                "warning",
+                "smdebug could not write step %s to %s: %s. It continues with the next.",
+                step,
+                self._place,
+                reason,
+            )
+        self._lost.append(step)
+
+    def refused(self) -> None:
+        """Count a step that was not taken."""
+        self._refused += 1
+
+    def fail(self, reason: str, waiting: int) -> None:
+        """Note that writing has failed for good, the first time."""
+        if self.failed:
+            return
+        self.failed = True
+        self._has_logged_error = True
+        self._reason = self._reason or reason
+        outcome = self.outcome
+        self._log(
+            "error",
+            "smdebug stops saving to %s: %s. Written so far: %d steps; lost: %s. The training continues; "
+            "the %d steps that wait are still tried, and nothing after them is saved.",
+            self._place,
+            reason,
+            outcome.written,
+            _listed(outcome.lost),
+            waiting,
+        )
+        if (on_failure := self._on_failure) is not None:
+            self._messages.append(lambda: on_failure(outcome))
+
+    def summarize(self) -> Outcome:
+        """Return the outcome, and log it if anything was lost."""
+        outcome = self.outcome
+        if outcome.lost or outcome.refused:
+            self._log(
+                "warning" if self._has_logged_error else "error",
+                "smdebug wrote %d steps to %s. Lost: %s; not even tried: %d. The reason was: %s",
+                outcome.written,
+                self._place,
+                _listed(outcome.lost),
+                outcome.refused,
+                outcome.reason,
+            )
+            self._has_logged_error = True
+        return outcome
+
+    def speak(self) -> None:
+        """Log what waits."""
+        while self._messages:
+            try:
+                message = self._messages.popleft()
+            except IndexError:
+                return  # another thread was faster
+            with suppress(BaseException):  # neither a logger nor a callback stops a thread that writes
+                message()
+
+    def _log(self, level: str, message: str, *details: object) -> None:
+        self._messages.append(lambda: getattr(get_logger(), level)(message, *details))
+
+
+def _listed(steps: Sequence[int]) -> str:
+    if not steps:
+        return "none"
+    more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    return f"{len(steps)} ({', '.join(map(str, steps[:_NAMED]))}{more})"

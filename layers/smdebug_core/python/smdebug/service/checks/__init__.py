@@ -1,0 +1,1 @@
+"""Checks of a live stack and of what is deployed to it."""

@@ -1,0 +1,1 @@
+"""The step index as items of its table."""

@@ -1,0 +1,1 @@
+"""What a run saved under the default plan says of its steps."""

@@ -1,0 +1,249 @@
+"""What one worker observed at one step: each part is read once, when a rule first asks for it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import (
+    DamagedFile,
+    InvalidWorker,
+    ObjectMissing,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.files.names import OBSERVATIONS
+from smdebug.files.observations import (
+    DIGESTS,
+    FACTS,
+    SAMPLES,
+    SERIES,
+    SERIES_COLUMNS,
+    STATISTICS,
+    Layout,
+    ObservedTensor,
+    matrix,
+)
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.rows import COLUMNS
+from smdebug.trials.observations.damaged_values import DAMAGED
+from smdebug.trials.observations.statistics_matrix import StatisticsMatrix
+
+#: The part does not exist at the step, which is not a defect.
+_ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
+_NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
+KEPT_BYTES = 64 << 20
+"""How many bytes of the last steps are kept for the next rule."""
+_LEAST_KEPT = 4
+
+
+class Source(Protocol):
+    """What reads the observations of a run."""
+
+    def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]: ...
+    def layout_at(self, at: Any, worker: str | None = None) -> Layout: ...
+    def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]: ...
+    def derived_from(self, layout: Layout) -> dict[str, Any]: ...
+    def note_damage(self, error: DamagedFile | ObjectMissing) -> None: ...
+
+
+class ObservedStep:
+    """The facts, statistics, samples, digests and new scalars of one worker at one step.
+
+    A part that the step lacks is None or empty. A damaged part is absent as well, and `damaged` names it
+    with the reason, so that a rule continues with the others.
+    """
+
+    def __init__(
+        self,
+        observations: Source,
+        step: int,
+        mode: ModeKeys,
+        worker: str | None,
+        names: frozenset[str],
+    ):
+        self.step = step
+        self.mode = mode
+        self.worker = worker
+        self.damaged: dict[str, str] = {}
+        """Why a part could not be read, by its name."""
+        self.shared: dict[str, Any] = {}
+        """What rules derive from the step, for the next rule that needs the same."""
+        self._observations = observations
+        self._names = names
+        self._parts: dict[tuple[str, str], Any] = {}
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What was true of the step, with what holds since its layout; empty if it has no facts."""
+        own, layout = self._own_facts, self.layout
+        return own if layout is None else {**layout.facts, **own}
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """The tensors that the rows of this step belong to."""
+        own = self._own_facts
+        return self._read("layout", lambda: self._layout(own)) if own else None
+
+    @cached_property
+    def shared_by_layout(self) -> dict[str, Any]:
+        """What rules derive from the layout alone, for all steps that have the same."""
+        return {} if self.layout is None else self._observations.derived_from(self.layout)
+
+    def statistics(self, kind: str) -> StatisticsMatrix | None:
+        """The statistics of one kind of tensors: a row per tensor."""
+        found: StatisticsMatrix | None = self._part("statistics", kind, self._statistics)
+        return found
+
+    def samples(self, kind: str) -> Mapping[str, NDArray[np.float32]]:
+        """The sampled values of each tensor of one kind."""
+        return self._part("samples", kind, self._samples) or {}
+
+    def digests(self, kind: str) -> Mapping[str, tuple[int, int]]:
+        """The content digest of each tensor of one kind."""
+        return self._part("digests", kind, self._digests) or {}
+
+    def series(self, name: str) -> NDArray[np.float64]:
+        """The values of a scalar since the previous saved step: rows of step, mode, mode step, value."""
+        found = self._part("series", name, self._series)
+        return _NO_ROWS if found is None else found
+
+    @cached_property
+    def series_names(self) -> list[str]:
+        """The scalars that have values at this step."""
+        return sorted(n.removeprefix(SERIES) for n in self._names if n.startswith(SERIES))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the parts take that were read."""
+        matrices = [part for (kind, _), part in self._parts.items() if kind == "statistics"]
+        return 4096 + sum(int(part.values.nbytes) for part in matrices if part is not None)
+
+    @cached_property
+    def _own_facts(self) -> Mapping[str, Any]:
+        if FACTS not in self._names:
+            return {}
+        return self._read("facts", lambda: self._observations.own_facts(self.step, self.worker)) or {}
+
+    def _layout(self, own: Mapping[str, Any]) -> Layout:
+        return self._observations.layout_at(own.get("layout"), self.worker)
+
+    def _rows_of(self, kind: str) -> tuple[ObservedTensor, ...]:
+        return () if self.layout is None else self.layout.tensors.get(kind, ())
+
+    def _value(self, name: str) -> NDArray[Any]:
+        return self._observations.value_of(name, self.step, self.worker)
+
+    def _statistics(self, kind: str) -> StatisticsMatrix | None:
+        rows = self._rows_of(kind)
+        if not rows:
+            return None
+        name = f"{STATISTICS}{kind}"
+        values = matrix(self._value(name), len(rows), len(COLUMNS), np.float32, name)
+        return StatisticsMatrix(self.step, rows, (kind,) * len(rows), values)
+
+    def _samples(self, kind: str) -> Mapping[str, NDArray[np.float32]]:
+        rows, values = self._rows_of(kind), self._value(f"{SAMPLES}{kind}")
+        values = matrix(values, len(rows), values.shape[-1], np.float32, f"{SAMPLES}{kind}")
+        return {row.name: value[: row.size] for row, value in zip(rows, values, strict=True)}
+
+    def _digests(self, kind: str) -> Mapping[str, tuple[int, int]]:
+        rows, name = self._rows_of(kind), f"{DIGESTS}{kind}"
+        halves = matrix(self._value(name), len(rows), 2, np.int64, name).tolist()
+        return {row.name: (first, second) for row, (first, second) in zip(rows, halves, strict=True)}
+
+    def _series(self, name: str) -> NDArray[np.float64]:
+        content = self._value(f"{SERIES}{name}")
+        rows = matrix(content, len(content), len(SERIES_COLUMNS), np.float64, f"{SERIES}{name}")
+        if not np.isfinite(rows[:, :3]).all():
+            raise DamagedFile(f"{SERIES}{name}", "it has steps that are not numbers")
+        return rows
+
+    def _part(self, what: str, name: str, read: Callable[[str], Any]) -> Any:
+        key = (what, name)
+        if key not in self._parts:
+            present = f"{OBSERVATIONS}{what}/{name}" in self._names
+            found = self._read(f"{what} of {name}", lambda: read(name)) if present else None
+            self._parts[key] = found
+        return self._parts[key]
+
+    def _read(self, what: str, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except _ABSENT:
+            return None
+        except DAMAGED as error:
+            self.damaged[what] = str(error)
+            self._observations.note_damage(error)
+            return None
+
+
+class ObservedSteps:
+    """The steps that were requested last, so that all rules of a step share what was read of it."""
+
+    def __init__(self, observations: Source, trial: Any):
+        self._observations = observations
+        self._trial = trial
+        self._kept: OrderedDict[tuple[int, str | None], tuple[Any, ObservedStep]] = OrderedDict()
+        self._newest: tuple[int, str | None, Any, ObservedStep] | None = None
+        self._budget = KEPT_BYTES
+
+    def limit(self, budget: int) -> None:
+        """Keep at most so many bytes of the last steps."""
+        self._budget = min(self._budget, budget)
+
+    def at(self, step: int, worker: str | None = None) -> ObservedStep:
+        """The step as that worker observed it, or the first worker that has facts of it, or scalars."""
+        written = self._trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
+        newest = self._newest
+        if newest is not None and newest[:2] == (step, worker) and newest[2] is written:
+            return newest[3]
+        found = self._found(step, worker, written)
+        self._newest = (step, worker, written, found)
+        return found
+
+    def damage_at(self, step: int) -> Mapping[str, str]:
+        """The damaged parts of the step, if it is the one that was asked for last."""
+        newest = self._newest
+        return newest[3].damaged if newest is not None and newest[0] == step else {}
+
+    def _found(self, step: int, worker: str | None, written: Mapping[str, Any]) -> ObservedStep:
+        key = (step, worker)
+        known = self._kept.get(key)
+        if known is not None and (known[0] is written or known[0] == written):
+            return known[1]
+        found = self._opened(step, worker, written)
+        self._kept[key] = (written, found)
+        self._kept.move_to_end(key)
+        if len(self._kept) > _LEAST_KEPT:
+            oldest = islice(self._kept.values(), _LEAST_KEPT)
+            size = max(seen.nbytes for _, seen in oldest)
+            while len(self._kept) > max(_LEAST_KEPT, self._budget // size):
+                self._kept.popitem(last=False)
+        return found
+
+    def _opened(self, step: int, worker: str | None, written: Mapping[str, Any]) -> ObservedStep:
+        mode = self._trial.mode(step) or ModeKeys.GLOBAL
+        if worker is None:
+            worker = _observer_among(written)
+        at_step = written.get(worker) if worker is not None else None
+        names = frozenset(at_step.places) if at_step is not None else frozenset()
+        return ObservedStep(self._observations, step, mode, worker, names)
+
+
+def _observer_among(written: Mapping[str, Any]) -> str | None:
+    """Return the first worker that has facts, else that has scalars, such as those after the last facts."""
+    with_facts = (worker for worker, at_step in written.items() if FACTS in at_step.places)
+    with_scalars = (
+        worker
+        for worker, at_step in written.items()
+        if any(name.startswith(SERIES) for name in at_step.places)
+    )
+    return next(chain(with_facts, with_scalars), None)

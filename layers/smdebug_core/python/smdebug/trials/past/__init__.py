@@ -1,0 +1,1 @@
+"""A run as of one of its steps, looked up instead of listed."""

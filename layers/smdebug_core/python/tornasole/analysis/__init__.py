@@ -1,1 +1,0 @@
-"""For code written against tornasole: see `smdebug.analysis`."""

@@ -1,0 +1,91 @@
+"""Gradients that shrink from layer to layer, until the first layers learn nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules, Parameters
+
+LIMIT = 1e-5
+"""Gradient over weights of a layer, as a share of that of the last layers."""
+LEAST_STEPS = 3
+LEAST_LAYERS = 3
+
+
+class GradientFlow(DefaultRule):
+    """Fires when the first weights get 1e-5 of the gradient of the last ones, three saved steps in a row."""
+
+    cause = "vanishing gradient"
+    needs = "no statistics of parameters with their gradients were saved"
+    advice: ClassVar[Advice] = {
+        "vanishing gradient": (
+            "Replace sigmoid and tanh by ReLU or GELU, and add normalisations or residual connections.",
+            "Initialise the weights for the activation (Xavier for tanh, Kaiming for ReLU).",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.since: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        table = Parameters.of(seen)
+        if table is None or seen.statistics("gradients") is None:
+            self.looked = False
+            return
+        weights = table.column("rms")
+        flow = table.gradient("rms") / weights
+        places = where(_is_judged(seen, table) & np.isfinite(flow) & (weights > 0))
+        shrunk = self._shrunk(flow, places)
+        self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}
+        self.since = {name: self.since.get(name, seen.step) for name in self.steps}
+        last = float(flow[places[-1]]) if len(places) else 0.0
+        modules = Modules.of(seen)
+        for place in shrunk:
+            name = table.names[place]
+            if self.steps[name] >= LEAST_STEPS:
+                yield self.finding(
+                    "The gradient vanishes before it reaches "
+                    f"{modules.described(table.layers[place])}: relative to its weights, "
+                    f"that of {name} is {flow[place] / last:.2g} of the last layer's",
+                    since=self.since[name],
+                    tensor=name,
+                    statistic="gradient over weights, as a share of the last layer's",
+                    value=float(flow[place] / last),
+                    limit=LIMIT,
+                )
+
+    def _shrunk(self, flow: Any, places: Any) -> list[int]:
+        """The first weights, as far as their gradients are tiny and grow towards the last ones."""
+        if len(places) < LEAST_LAYERS:
+            return []
+        values = flow[places]
+        if not values[0] < LIMIT * values[-1]:
+            return []  # the usual case, short
+        reference = float(np.max(values[len(values) // 2 :]))
+        if not reference > 0 or not values[-1] > 0:
+            return []
+        tiny = (values < LIMIT * values[-1]) & (values < LIMIT * reference) & (values > 0)
+        prefix = int(np.argmin(tiny)) if not tiny.all() else len(tiny)
+        # It shrinks on its way: the middle has less than the end and more than the beginning.
+        if not prefix or not np.median(values[: prefix + 1]) >= values[:prefix].min():
+            return []
+        return [int(place) for place in places[:prefix]]
+
+
+def _is_judged(seen: ObservedStep, table: Parameters) -> Any:
+    """Which are trained weights, and no embeddings, whose gradient has the few rows of the batch."""
+    known = seen.shared_by_layout.get("judged by their flow")
+    if known is None:
+        known = np.array([not kind.startswith("Embedding") for kind in table.classes], bool)
+        known &= table.is_weight & ~table.is_frozen
+        seen.shared_by_layout["judged by their flow"] = known
+    return known

@@ -1,0 +1,48 @@
+"""Gradients of earlier steps that are added to those of later ones, because nothing resets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+
+
+class GradientsNotReset(DefaultRule):
+    """Fires when an optimizer steps although its gradients were never seen empty since its last step."""
+
+    cause = "gradients not reset"
+    needs = "no optimizer step with its backward passes was saved"
+    advice: ClassVar[Advice] = {
+        "gradients not reset": (
+            "Call optimizer.zero_grad() once per optimizer step, before backward().",
+            "If the gradients of several optimizers mix, reset those of each before its own backward pass.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.since: int | None = None
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        facts = seen.facts
+        was_reset = facts.get("gradients_were_reset")
+        if was_reset is None or not facts.get("backward_passes"):
+            self.looked = False
+            return
+        if was_reset:
+            self.since = None
+            return
+        self.since = seen.step if self.since is None else self.since
+        names = [optimizer.get("class", "?") for optimizer in facts.get("optimizers") or ()]
+        yield self.finding(
+            "The gradients were not reset between two steps of the optimizer "
+            f"({', '.join(names)}): each "
+            "backward pass adds to those of earlier steps",
+            since=self.since,
+            statistic="gradients reset",
+            value=False,
+            limit=True,
+        )

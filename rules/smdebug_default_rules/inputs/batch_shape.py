@@ -1,0 +1,65 @@
+"""Inputs and labels that differ in number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+LEAST_ROWS = 8
+LEAST_STEPS = 2
+
+
+class BatchShape(DefaultRule):
+    """Fires when a batch of many rows becomes a single one between the model's input and its loss."""
+
+    cause = "batch shape"
+    needs = "the model's input, its output, or the rows that the loss compares were not saved"
+    advice: ClassVar[Advice] = {
+        "batch shape": (
+            "Compare the first axis of inputs, outputs and labels, "
+            "and look for an index, a mean or a view that removes it.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps = 0
+        self.since = 0
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        shapes = seen.facts.get("shapes")
+        terms = (seen.facts.get("loss") or {}).get("terms") or []
+        outputs = seen.statistics("outputs")
+        name = Modules.of(seen).output
+        if not shapes or not shapes[0] or not terms or outputs is None or name not in outputs:
+            self.looked = False
+            return
+        given = int(shapes[0][0])
+        shape = outputs.tensors[outputs.names.index(name)].shape
+        compared = int(terms[0].get("rows") or 0)
+        if not _is_collapsed(given, compared, shape):
+            self.steps = 0
+            return
+        self.since = seen.step if not self.steps else self.since
+        self.steps += 1
+        if self.steps >= LEAST_STEPS:
+            yield self.finding(
+                f"{given} rows go into the model, and the loss compares {compared}",
+                since=self.since,
+                tensor=Modules.of(seen).input,
+                statistic="rows compared",
+                value=compared,
+                limit=given,
+            )
+
+
+def _is_collapsed(given: int, compared: int, shape: tuple[int, ...]) -> bool:
+    """Whether the loss compares a single row of a batch, or a number of rows that no reshaping explains."""
+    if given >= LEAST_ROWS and compared == 1:
+        return shape[:1] in ((given,), (1,))
+    return len(shape) == 2 and shape[0] == given and compared > given and compared % given > 0

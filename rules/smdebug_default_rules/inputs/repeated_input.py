@@ -1,0 +1,168 @@
+"""The same rows again: within a batch, or step after step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+
+LEAST_ROWS = 8
+MOST_ROWS_OF_A_BATCH = 256
+"""This many equal rows at every step are more often a small data set than a batch."""
+LEAST_FEATURES = 4
+"""Points of fewer coordinates are drawn on purpose, as a whole."""
+DUPLICATES = 0.5
+"""Above this share of distinct rows, chance and sampling with replacement explain the duplicates."""
+LEAST_STEPS = 3
+"""A single batch may repeat rows on purpose, such as pairs that a loss compares."""
+LEAST_VALUES = 16
+"""Rows of fewer distinct values than this repeat by themselves."""
+
+
+class RepeatedInput(DefaultRule):
+    """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal."""
+
+    cause = "repeated input"
+    needs = "no input of the model was saved"
+    advice: ClassVar[Advice] = {
+        "repeated input": (
+            "Draw a new batch at every step: look for an iterator that "
+            "is made anew for each step, or a batch kept in a variable.",
+            "Seed each worker of the data loader separately "
+            "(worker_init_fn), so that they do not all return the same rows.",
+            "If all values are equal, look at what prepares the "
+            "inputs: a scaling, a mask or a file that was not read.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.last: list[int] = []
+        self.changed = False
+        self.equal_since: int | None = None
+        self.duplicates: list[int] = []
+        self.constant: list[int] = []
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        inputs = seen.statistics("inputs")
+        if inputs is None:
+            self.looked = False
+            return
+        name = inputs.names[0]
+        if self._is_constant(seen):
+            if len(self.constant) >= LEAST_STEPS:
+                value = float(inputs.column("max")[0])
+                yield self.finding(
+                    f"All {int(inputs.column('count')[0])} values of "
+                    f"{name} are {value:g}: the inputs carry no information",
+                    since=self.constant[0],
+                    tensor=name,
+                    statistic="spread",
+                    value=0.0,
+                    limit="> 0",
+                )
+            return
+        yield from self._equal_batches(seen, name)
+        yield from self._equal_rows(seen, name)
+
+    def _is_constant(self, seen: ObservedStep) -> bool:
+        """Whether all values of the only input are the same, where a known loss compares with targets."""
+        inputs, shapes = seen.statistics("inputs"), seen.facts.get("shapes") or []
+        terms = (seen.facts.get("loss") or {}).get("terms")
+        is_constant = (
+            inputs is not None
+            and "float" in inputs.tensors[0].dtype
+            and bool(terms)
+            and len(shapes) == 1
+            and len(shapes[0]) > 1
+            and shapes[0][0] >= LEAST_ROWS
+            and inputs.column("min")[0] == inputs.column("max")[0]
+        )
+        self.constant = [*self.constant, seen.step][:LEAST_STEPS] if is_constant else []
+        return is_constant
+
+    def _equal_batches(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
+        digest = seen.digests("inputs").get(name)
+        if digest is None:
+            return
+        before, self.last = self.last, list(digest)
+        if before and before != self.last:
+            self.changed = True
+        if not before or self.changed or not _is_a_batch(seen):
+            return
+        self.equal_since = seen.step if self.equal_since is None else self.equal_since
+        rows = seen.facts["shapes"][0][0]
+        yield self.finding(
+            f"{name} is bit-equal at all saved steps so far: "
+            f"the training gets the same {rows} rows each time",
+            since=self.equal_since,
+            tensor=name,
+            statistic="digest of the input",
+            value="equal",
+        )
+
+    def _equal_rows(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
+        shapes, distinct = seen.facts.get("shapes"), seen.facts.get("distinct_rows")
+        if not shapes or not shapes[0] or not isinstance(distinct, int):
+            return
+        rows = shapes[0][0]
+        few = rows >= LEAST_ROWS and distinct <= DUPLICATES * rows
+        if not few or not _varies(seen, name):
+            self.duplicates = []
+            return
+        self.duplicates = [*self.duplicates, seen.step][:LEAST_STEPS]
+        if len(self.duplicates) >= LEAST_STEPS:
+            yield self.finding(
+                f"Only {distinct} of the {rows} rows of {name} are distinct",
+                since=self.duplicates[0],
+                tensor=name,
+                statistic="share of distinct rows",
+                value=distinct / rows,
+                limit=DUPLICATES,
+            )
+
+
+def _is_a_batch(seen: ObservedStep) -> bool:
+    """Whether this looks like a batch of a classification, and not like a whole small data set.
+
+    Full-batch training gives the model the same rows on purpose. A batch has a power of two of rows, not too
+    many, and one input of several features; chance gives its classes different shares.
+    """
+    shapes = seen.facts.get("shapes") or []
+    terms = (seen.facts.get("loss") or {}).get("terms") or []
+    optimizers = [optimizer.get("class") for optimizer in seen.facts.get("optimizers") or ()]
+    if len(shapes) != 1 or not shapes[0] or "LBFGS" in optimizers:
+        return False
+    rows = shapes[0][0]
+    is_power = rows & (rows - 1) == 0
+    labelled = [term for term in terms if term.get("targets")]
+    return (
+        LEAST_ROWS <= rows <= MOST_ROWS_OF_A_BATCH
+        and is_power
+        and math.prod(shapes[0][1:]) >= LEAST_FEATURES
+        and any(labelled)
+        and not any(_is_balanced(term) for term in labelled)
+    )
+
+
+def _is_balanced(term: Mapping[str, Any]) -> bool:
+    """Whether all classes have the same number of labels, as those of a data set that was made for it."""
+    seen, share = term.get("classes_seen") or 0, term.get("largest_share") or 0.0
+    return bool(seen > 1 and seen * share < 1 + 1e-6)
+
+
+def _varies(seen: ObservedStep, name: str) -> bool:
+    """Whether the input has so many distinct values that equal rows cannot be chance."""
+    matrix = seen.statistics("inputs")
+    if matrix is None or "float" not in matrix.tensors[0].dtype:
+        return False
+    if matrix.column("non_finite")[0] > 0:
+        return False
+    sample = seen.samples("inputs").get(name)
+    return sample is not None and np.unique(sample[np.isfinite(sample)]).size >= LEAST_VALUES

@@ -1,0 +1,1 @@
+"""Rules about layers and what they give."""

@@ -1,0 +1,65 @@
+"""Layers that give zeros for nearly every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+LIMIT = 0.95
+LEAST_STEPS = 3
+LEAST_VALUES = 16
+_RECTIFIERS = ("ReLU", "ReLU6", "Threshold", "Hardshrink", "Softshrink")
+_FUNCTIONS = ("relu", "relu6", "hard_shrink", "soft_shrink")
+"""The same as the activation of another layer, by their names in Keras."""
+
+
+class DeadUnits(DefaultRule):
+    """Fires when 95 % of the outputs of a rectifier are zero, at three saved steps in a row."""
+
+    cause = "dead activation"
+    needs = "no outputs of layers were saved"
+    advice: ClassVar[Advice] = {
+        "dead activation": (
+            "Lower the learning rate, and start the biases at zero or slightly above.",
+            "Use LeakyReLU or GELU; take a rectifier off the last layer, unless all targets are positive.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps: dict[str, list[int]] = {}
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        outputs, modules = seen.statistics("outputs"), Modules.of(seen)
+        if outputs is None:
+            self.looked = False
+            return
+        count, zeros = outputs.column("count"), outputs.column("zeros")
+        still: dict[str, list[int]] = {}
+        for place in where((zeros > 0.9 * LIMIT * count) & (count >= LEAST_VALUES)):
+            share = zeros[place] / count[place]
+            if not share > LIMIT:
+                continue
+            name = outputs.names[place]
+            layer = modules.layer_of_output(name)
+            function = modules.activations.get(layer)
+            if modules.classes.get(layer) not in _RECTIFIERS and function not in _FUNCTIONS:
+                continue
+            since, steps = self.steps.get(name, [seen.step, 0])
+            still[name] = [since, steps + 1]
+            if steps + 1 >= LEAST_STEPS:
+                yield self.finding(
+                    f"{share:.0%} of the outputs of {modules.described(layer)} are zero",
+                    since=since,
+                    tensor=name,
+                    statistic="share of zeros",
+                    value=float(share),
+                    limit=LIMIT,
+                )
+        self.steps = still

@@ -1,0 +1,104 @@
+"""Layers whose tanh or sigmoid gives its extreme values for nearly every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+LIMIT = 0.85
+LEAST_STEPS = 3
+LEAST_VALUES = 32
+_EXTREMES = {
+    "Tanh": (-1.0, 1.0),
+    "Sigmoid": (0.0, 1.0),
+    "Hardtanh": (-1.0, 1.0),
+    "Hardsigmoid": (0.0, 1.0),
+}
+_FUNCTIONS = {
+    "tanh": (-1.0, 1.0),
+    "sigmoid": (0.0, 1.0),
+    "hard_tanh": (-1.0, 1.0),
+    "hard_sigmoid": (0.0, 1.0),
+}
+"""The same as the activation of another layer, by their names in Keras."""
+_CELLS = frozenset({"LSTM", "GRU"})
+"""Layers whose activation is not what their output ends with."""
+_CLOSE = 0.005
+"""How close to its bound a value is saturated, as a share of the range: the slope is below 0.02 there."""
+
+
+class SaturatedUnits(DefaultRule):
+    """Fires when 85 % of the outputs of a hidden tanh or sigmoid are at its bounds, three times in a row."""
+
+    cause = "saturated activation"
+    needs = "no outputs of layers were saved"
+    advice: ClassVar[Advice] = {
+        "saturated activation": (
+            "Scale the inputs, and start with smaller weights (Xavier initialisation).",
+            "Add a normalisation before the activation, or use ReLU or GELU.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps: dict[str, list[int]] = {}
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        outputs, modules = seen.statistics("outputs"), Modules.of(seen)
+        if outputs is None:
+            self.looked = False
+            return
+        watched = seen.shared_by_layout.get("bounded")
+        if watched is None:
+            watched = seen.shared_by_layout["bounded"] = _bounded(modules, outputs.names)
+        if not watched:
+            self.lacks("no hidden layer is bounded, as tanh and sigmoid are")
+            return
+        still: dict[str, list[int]] = {}
+        samples = seen.samples("outputs")
+        for name, (low, high) in watched.items():
+            sample = samples.get(name)
+            if sample is None:
+                continue
+            sample = sample[np.isfinite(sample)]
+            if len(sample) < LEAST_VALUES:
+                continue
+            close = _CLOSE * (high - low)
+            share = float(np.mean((sample <= low + close) | (sample >= high - close)))
+            if share <= LIMIT:
+                continue
+            since, steps = self.steps.get(name, [seen.step, 0])
+            still[name] = [since, steps + 1]
+            if steps + 1 >= LEAST_STEPS:
+                layer = modules.layer_of_output(name)
+                yield self.finding(
+                    f"{share:.0%} of the outputs of {modules.described(layer)} are at {low:g} or {high:g}",
+                    since=since,
+                    tensor=name,
+                    statistic="share of extreme values",
+                    value=share,
+                    limit=LIMIT,
+                )
+        self.steps = still
+
+
+def _bounded(modules: Modules, names: list[str]) -> dict[str, tuple[float, float]]:
+    """The hidden layers with bounds: the last layer may give extreme values on purpose."""
+    layers = [(name, modules.layer_of_output(name)) for name in names]
+    hidden = [(name, layer) for name, layer in layers if layer != modules.root and name != modules.output]
+    bounds = {name: _bounds(modules, layer) for name, layer in hidden[:-1]}
+    return {name: known for name, known in bounds.items() if known is not None}
+
+
+def _bounds(modules: Modules, layer: str) -> tuple[float, float] | None:
+    kind = modules.classes.get(layer, "")
+    if kind in _EXTREMES or kind in _CELLS:
+        return _EXTREMES.get(kind)
+    return _FUNCTIONS.get(modules.activations.get(layer, ""))

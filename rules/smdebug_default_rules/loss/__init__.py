@@ -1,0 +1,1 @@
+"""Rules about the loss and what it says of the training."""

@@ -1,0 +1,146 @@
+"""A model that learns its training data and not the task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding
+from smdebug.rules.robust import best_so_far, median, remember
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.arrays import rounded
+from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+
+PATIENCE = 3
+WORSE = 1.15
+NEVER_BETTER = 0.05
+"""A validation that never got better by this share than the untrained model has learnt nothing."""
+UNTRAINED = 3
+"""The first losses of the training, at which the model knows nothing."""
+MOST_KEPT = 200
+RECENT = 64
+"""The level of the training at a validation is that of this many losses before it."""
+
+LEAST_OF_FALL = 0.03
+"""Validation must lose this share of its improvement since the first losses."""
+
+
+class Generalisation(DefaultRule):
+    """Fires when validation gets worse for several validations in a row while training gets better.
+
+    If validation never got better than it was at first, the model memorises.
+    """
+
+    cause = "overfitting"
+    modes = BOTH
+    advice: ClassVar[Advice] = {
+        "overfitting": (
+            "Stop at the best validation, or restore the weights of that step.",
+            "Use more data, augmentation, weight decay or dropout, or a smaller model.",
+        ),
+        "memorising": (
+            "Check that the labels belong to the inputs, and "
+            "that training and validation are prepared in the same way.",
+            "Train on a part with labels that you have checked by hand.",
+        ),
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
+        self.sum, self.number, self.began = 0.0, 0, -1
+        self.first_step: int | None = None
+        self.steps: list[int] = []
+        self.validation: list[float] = []
+        self.training: list[float] = []
+        self.recent: list[float] = []
+        self.first_training: list[float] = []
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
+            return
+        rows = seen.series("loss")
+        if self.first_step is None:
+            self.first_step = seen.step
+        values = rounded(rows[:, 3].tolist())
+        for (step, mode, *_), value in zip(rows.tolist(), values, strict=True):
+            if mode == ModeKeys.EVAL.value:
+                self._validated(int(step), value)
+            elif mode != ModeKeys.PREDICT.value:
+                self._trained(value)
+        if not self.validation:
+            if not self.number and seen.mode is not ModeKeys.EVAL:
+                self.lacks("no validation loss was saved")
+            return
+        yield from self._judged()
+
+    def _validated(self, step: int, value: float) -> None:
+        if not self.number:
+            self.began = step
+        if math.isfinite(value):
+            self.sum, self.number = self.sum + value, self.number + 1
+
+    def _trained(self, value: float) -> None:
+        if self.number:  # the validation has ended
+            self.steps = [*self.steps, self.began][-MOST_KEPT:]
+            mean, level = rounded((self.sum / self.number, median(self.recent)))
+            self.validation = [*self.validation, mean][-MOST_KEPT:]
+            self.training = [*self.training, level][-MOST_KEPT:]
+            self.sum, self.number, self.recent = 0.0, 0, []
+        if math.isfinite(value):
+            remember(self.recent, (value,), RECENT)
+            if len(self.first_training) < 10:
+                self.first_training.append(value)
+
+    def _judged(self) -> Iterator[Finding]:
+        validation, training = self.validation, self.training
+        if len(validation) <= PATIENCE:
+            self.lacks(f"there are fewer than {PATIENCE + 1} validations so far")
+            return
+        best = best_so_far(self.steps, validation)
+        if best is None or best.checks_since < PATIENCE:
+            return
+        last = min(validation[-PATIENCE:])
+        at_best = training[self.steps.index(best.step)] if best.step in self.steps else training[0]
+        fell = training[-1] < at_best and training[-1] < 0.9 * float(np.median(self.first_training))
+        if last < WORSE * best.value or not fell or validation[-1] < 1.3 * training[-1]:
+            return
+        untrained = max(validation[0], self.first_training[0])
+        if last - best.value < LEAST_OF_FALL * (untrained - best.value):
+            return  # near its floor, a small validation set wobbles by more than its best
+        start = float(np.median(self.first_training[:UNTRAINED]))
+        never = best.value > (1 - NEVER_BETTER) * start
+        since = self.steps[validation.index(best.value) + 1]
+        if never:
+            message = (
+                f"The training loss fell from {start:.4g} to {training[-1]:.4g}, and the "
+                "validation loss never got "
+                f"better than {best.value:.4g}: it is {validation[-1]:.4g} now. The model memorises"
+            )
+            yield self._found(message, "memorising", self.first_step or 0, validation[-1] / best.value)
+            return
+        message = (
+            f"The validation loss is {validation[-1]:.4g}, {validation[-1] / best.value:.3g} "
+            f"times its best ({best.value:.4g} at step {best.step}), and was above it at the last "
+            f"{best.checks_since} validations, while the training loss fell to {training[-1]:.4g}"
+        )
+        yield self._found(message, "overfitting", since, validation[-1] / best.value)
+
+    def _found(self, message: str, cause: str, since: int, value: float) -> Finding:
+        return self.finding(
+            message,
+            cause=cause,
+            since=since,
+            tensor="loss",
+            statistic="times the best validation",
+            value=value,
+            limit=WORSE,
+        )

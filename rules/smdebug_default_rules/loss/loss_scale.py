@@ -1,0 +1,60 @@
+"""A loss scale that collapses: gradients overflow again and again, and steps are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+
+LOWEST = 2.0
+LOW = 1024.0
+SKIPPED = 6
+
+
+class LossScale(DefaultRule):
+    """Fires when the scaler of mixed precision falls below 2, or skips many steps in a row."""
+
+    cause = "scaler"
+    advice: ClassVar[Advice] = {
+        "scaler": (
+            "Look for the layer or the loss that overflows in float16, and compute it in float32.",
+            "Use bfloat16, which needs no loss scale, or scale the loss itself down.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.skipped_since: int | None = None
+        self.skipped_count = 0
+        self.first_scale: float | None = None
+        self.fell_since: int | None = None
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        scale = seen.facts.get("loss_scale")
+        if not isinstance(scale, int | float):
+            self.lacks("no gradient scaler was used")
+            return
+        self.first_scale = scale if self.first_scale is None else self.first_scale
+        if scale < self.first_scale and self.fell_since is None:
+            self.fell_since = seen.step
+        if seen.facts.get("optimizer_steps"):
+            self.skipped_count, self.skipped_since = 0, None
+        else:
+            self.skipped_count += 1
+            self.skipped_since = seen.step if self.skipped_since is None else self.skipped_since
+        collapsed = scale < LOWEST and self.fell_since is not None
+        stuck = self.skipped_count >= SKIPPED and scale < LOW
+        if collapsed or stuck:
+            skipped = f", and the last {self.skipped_count} saved steps were skipped"
+            yield self.finding(
+                f"The loss scale fell from {self.first_scale:g} to {scale:g}"
+                + (skipped if self.skipped_count > 1 else ""),
+                since=self.fell_since if self.fell_since is not None else seen.step,
+                tensor="loss_scale",
+                statistic="loss scale",
+                value=scale,
+                limit=LOWEST if collapsed else LOW,
+            )

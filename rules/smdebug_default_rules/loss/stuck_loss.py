@@ -1,0 +1,183 @@
+"""A loss that does not fall: the model learns nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules import loss_history
+from smdebug_default_rules.arrays import rounded, where
+from smdebug_default_rules.base import Advice, DefaultRule, Retired
+from smdebug_default_rules.loss_history import finite_losses, level
+from smdebug_default_rules.tensors import Modules
+
+LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
+"""Two classes may need a boundary that takes long to find; of more classes, some pair is easy.
+
+Hidden sigmoids begin with a plateau.
+"""
+LEAST_ROWS = 1000
+"""This many rows have to be seen as well: with a row a step, 150 losses say little."""
+MOST_BLOCKS = 64
+WINDOW = 4
+LEARNT = 0.9
+"""A loss whose mean over `WINDOW` blocks was below this share of its start had fallen, and has risen."""
+CHANCE = 0.95
+"""A cross entropy above this share of ln(classes) is that of guessing."""
+FALL = 0.02
+SIGNIFICANT = 2.5
+"""A slope of this many standard errors is not chance: the loss falls, if slowly."""
+
+
+class StuckLoss(DefaultRule):
+    """Fires when the cross entropy stays at chance, or another known loss at its first level.
+
+    Losses that no known criterion computes, and those of several models that are trained against each other,
+    are not judged: they need not fall.
+    """
+
+    cause = "not learning"
+    needs = "the run does not have one optimizer and one loss of a known criterion"
+    advice: ClassVar[Advice] = {
+        "not learning": (
+            "Check that inputs and labels belong together: look at some pairs of a batch.",
+            "Try to overfit a single batch: if that fails, the "
+            "fault is in the model or the loss, not in the data.",
+        )
+    }
+
+    rest = Retired()
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.losses = loss_history.empty()
+        self.blocks: list[float] = []
+        self.block_size = 4
+        self.block_steps: list[int] = []
+        self.open_block = [0, 0.0, 0]
+        """The number of losses in the block that is being filled, their sum, and the step of the first."""
+        self.classes = 0
+        self.rows = 0
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        steps, values = finite_losses(seen)
+        loss_history.extend(self.losses, steps, values)
+        self._add_to_blocks(steps.astype(int).tolist(), values.tolist())
+        facts = seen.facts
+        loss = facts.get("loss") or {}
+        terms = loss.get("terms") or []
+        self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
+        if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
+            self.looked = False
+            return
+        is_slow = self.classes == 2 or _has_sigmoids(seen)
+        least = LEAST_OF_SLOW if is_slow else LEAST_LOSSES
+        self.rows = max(self.rows, int(terms[0].get("rows") or 0))
+        if self.losses["count"] < least or 0 < self.rows * self.losses["count"] < LEAST_ROWS:
+            self.lacks("there are too few losses so far to judge whether they fall")
+            return
+        start = level(self.losses["first"])
+        now = level(self.losses["last"])
+        chance = math.nan
+        if terms[0].get("criterion") == "cross entropy" and self.classes > 1:
+            chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
+            stuck = now > CHANCE * chance and now > (1 - FALL) * start
+            what = f"guessing among {self.classes} classes gives {chance:.4g}"
+        else:
+            stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
+            what = "it has not changed"
+        if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
+            return
+        risen = self._risen(start if math.isnan(chance) else chance)
+        since, count = self.losses["since"] or 0, self.losses["count"]
+        if risen is not None:
+            since, count, lowest = risen
+            what += f", and it had fallen to {lowest:.4g} before step {since}"
+        if count >= least:
+            yield self.finding(
+                f"The loss is {now:.4g} after {self.losses['count']} "
+                f"steps, and was {start:.4g} at the start: {what}",
+                since=since,
+                tensor="loss",
+                statistic="median of the last losses",
+                value=now,
+                limit=start if math.isnan(chance) else CHANCE * chance,
+            )
+
+    def _risen(self, untrained: float) -> tuple[int, int, float] | None:
+        """Since when a loss that was clearly lower in between is back at its start, and for how many steps.
+
+        The third number is what it had fallen to; None if it was never lower.
+        """
+        if len(self.blocks) < WINDOW:
+            return None
+        means = np.convolve(self.blocks, np.full(WINDOW, 1 / WINDOW), "valid")
+        # A loss that exploded varies by more than it did while it was low.
+        spread = min(map(robust_spread, (self.losses["first"], self.losses["last"])))
+        noise = spread / (WINDOW * self.block_size) ** 0.5
+        low = where(means < LEARNT * untrained - 2 * noise)
+        if not low:
+            return None
+        window = np.array(self.blocks[low[-1] : low[-1] + WINDOW])
+        after = low[-1] + where(window < LEARNT * untrained)[-1] + 1
+        steps = (len(self.blocks) - after) * self.block_size + int(self.open_block[0])
+        began = self.open_block[2] if self.open_block[0] else self.losses["step"]
+        since = [*self.block_steps, int(began)][after]
+        return since, steps, float(means.min())
+
+    def _noise(self) -> float:
+        """The standard error of the level of the last losses: without power there is no verdict."""
+        return float(np.std(self.losses["last"]) / len(self.losses["last"]) ** 0.5)
+
+    def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
+        """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
+        count, total, began = self.open_block
+        for step, value in zip(steps, values, strict=True):
+            began = began if count else step
+            count, total = count + 1, total + value
+            if count < self.block_size:
+                continue
+            self.block_steps.append(int(began))
+            self.blocks += rounded((total / count,))
+            count, total = 0, 0.0
+            if len(self.blocks) == MOST_BLOCKS:
+                pairs = np.array(self.blocks).reshape(-1, 2).mean(1)
+                self.blocks, self.block_steps = rounded(pairs.tolist()), self.block_steps[::2]
+                self.block_size *= 2
+        self.open_block = [count, total, began]
+
+
+def robust_spread(values: Sequence[float]) -> float:
+    """The standard deviation of most of the values: single large ones do not count."""
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / 1.35
+
+
+def _has_sigmoids(seen: ObservedStep) -> bool:
+    """Whether hidden layers end with sigmoids; the last layer may."""
+    known: bool | None = seen.shared_by_layout.get("has sigmoids")
+    if known is None:
+        modules = Modules.of(seen)
+        layers = [
+            kind == "Sigmoid" or modules.activations.get(name) == "sigmoid"
+            for name, kind in modules.classes.items()
+        ]
+        known = seen.shared_by_layout["has sigmoids"] = any(layers[:-1])
+    return known
+
+
+def slope_score(levels: Sequence[float]) -> float:
+    """The slope of the last four fifths of a series, in standard errors; 0 with too few values."""
+    values = np.array(levels[len(levels) // 5 :])
+    if len(values) < 8:
+        return 0.0
+    place = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(place @ values) / float(place @ place)
+    residual = values - values.mean() - slope * place
+    error = math.sqrt(float(residual @ residual) / (len(values) - 2) / float(place @ place))
+    return slope / error if error > 0 else math.copysign(math.inf, slope) if slope else 0.0

@@ -1,0 +1,1 @@
+"""Rules that compare the ranks of a training."""

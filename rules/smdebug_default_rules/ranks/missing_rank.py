@@ -1,0 +1,89 @@
+"""A rank that misses steps of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.mode_keys import TRAINING
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+
+UNEVEN_STEPS = 10
+
+
+class MissingRank(DefaultRule):
+    """Fires when a rank has saved no digests at a step at which all ranks do, once a later one was saved.
+
+    The last such step is judged when the run has ended.
+    """
+
+    cause = "missing rank"
+    modes = BOTH
+    advice: ClassVar[Advice] = {
+        "missing rank": (
+            "Look at the log of this rank: it may have died, or wait for a collective call of the others.",
+            "Make all ranks run the same number of steps: pad or drop what is left of an epoch.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.waiting: int | None = None
+        self.several = False
+        """Whether several ranks have saved at the same step so far."""
+        self.since: dict[str, int] = {}
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        observations = self.base_trial.observations
+        if observations.expected_workers < 2:
+            self.lacks("the run has a single worker")
+            return
+        judged = self.waiting  # digests may arrive after a step: judge it when a later one is due
+        if len(observations.roots(seen.step)) > 1:
+            self.waiting, self.several = seen.step, True
+        elif self.several and seen.mode in TRAINING and self._is_due(seen.step):
+            self.waiting = seen.step
+        if judged is None or judged == self.waiting:
+            self.looked = False
+            return
+        yield from self._absent(judged)
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge the last step at which all ranks save: no more digests arrive.
+
+        The others may end a few steps before the first rank, where the data cannot be shared out evenly.
+        """
+        self.findings = []
+        if self.waiting is not None and step >= self.waiting + UNEVEN_STEPS:
+            self.findings = [*self._absent(self.waiting)]
+        return bool(self.findings)
+
+    def _absent(self, judged: int) -> Iterator[Finding]:
+        observations = self.base_trial.observations
+        present, expected = observations.roots(judged), observations.expected_workers
+        missing = observations.absent_workers(judged, least_present=1)
+        self.since = {worker: self.since.get(worker, judged) for worker in missing}
+        for worker in missing:
+            others = "another has" if len(present) == 1 else f"{len(present)} others have"
+            yield self.finding(
+                f"{worker} has saved nothing at step {judged}, where {others}",
+                since=self.since[worker],
+                worker=worker,
+                statistic="ranks that take part",
+                value=expected - len(missing),
+                limit=expected,
+            )
+
+    def _is_due(self, step: int) -> bool:
+        mode, number = self.base_trial.mode_modestep(step)
+        return mode is not None and number is not None and all_ranks_save(number)
+
+
+def all_ranks_save(step: int) -> bool:
+    """Whether the default plan has all ranks save digests at this step of training.
+
+    That is every tenth of the steps that the first rank saves: 0, 10, 110 and so on to 910, then 1100, 2100.
+    """
+    return step in (0, 10) or (step % 100 == 10 if step < 1000 else step % 1000 == 100)

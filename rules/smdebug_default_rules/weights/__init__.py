@@ -1,0 +1,1 @@
+"""Rules about parameters, and what steps change of them."""

@@ -1,0 +1,250 @@
+"""A learning rate that jumped, vanished, or is far too large or small for the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.files.observations import FIRST_LEARNING_RATE, LEARNING_RATES
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules import loss_history
+from smdebug_default_rules.arrays import rounded
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss_history import level, new_losses
+from smdebug_default_rules.tensors import Parameters, usual_sizes
+
+JUMP = 3.5
+STEADY_STEPS = 20
+"""A rate that was the same for this many steps is past its warm-up."""
+VANISHED = 1e-4
+"""Below this share of its largest value, the rate has vanished."""
+TOO_SMALL, TOO_LARGE = 1e-5, 0.1
+"""Root mean square of an update over that of the weights."""
+OVERSHOT = 0.5
+"""First steps that change most weights by more than this share of their size destroy the initial weights."""
+LEAST_PATH, LONG = 0.01, 150
+"""After `LONG` steps that together cannot have moved the weights by this share, they were too small."""
+LEARNT = 0.8
+"""A cross entropy below this share of guessing has been learnt: its steps may be small.
+
+A loss that was below this share of its first value has been learnt with the steps of the start.
+"""
+FIRST_RATIOS, FIRST_STEPS = 10, 30
+RISEN = 2.0
+NO_BETTER, NO_BETTER_AT_ALL = 0.9, 0.97
+"""A loss above these shares of what it was at first has hardly fallen, or not at all."""
+STEPS_AT_ZERO = 50
+"""A warm-up may begin at a rate of zero, and leaves it before so many steps."""
+
+
+class LearningRate(DefaultRule):
+    """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
+
+    cause = "learning rate"
+    needs = "neither a learning rate nor statistics of parameters were saved"
+    advice: ClassVar[Advice] = {
+        "learning rate": (
+            "Check the schedule: it may be stepped per batch instead of per epoch, or set in two places.",
+            "Choose a rate at which updates are about a thousandth of the "
+            "weights: 1e-3 for Adam, 1e-2 to 1e-1 for SGD, are usual starts.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.jumps: dict[str, list[Any]] = {}
+        self.ratios: list[float] = []
+        self.overshot = 0.0
+        self.classes = 0
+        self.first: int | None = None
+        self.losses = loss_history.empty()
+        self.lowest: float | None = None
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
+        loss_history.extend(self.losses, *new_losses(seen))
+        self._note_lowest()
+        for name in seen.series_names:
+            if name.startswith(LEARNING_RATES):
+                yield from self._followed(name, seen)
+        self.looked = bool(self.groups) or Parameters.of(seen) is not None
+        yield from self._never_warmed(seen)
+        yield from self._proportion(seen)
+
+    def _never_warmed(self, seen: ObservedStep) -> Iterator[Finding]:
+        """Judge a training whose rates have all been 0 since it began."""
+        firsts = [group["first"] for group in self.groups.values() if group["first"] is not None]
+        if not firsts or not seen.facts.get("optimizer_steps"):
+            return
+        steps = seen.step - min(firsts)
+        if steps < STEPS_AT_ZERO or any(group["largest"] > 0 for group in self.groups.values()):
+            return
+        yield self.finding(
+            f"The learning rate has been 0 for {steps} steps, since the training began: nothing can "
+            "change. Look at the warm-up, which may be an integer division",
+            since=min(firsts),
+            tensor=next(iter(self.groups)),
+            statistic="learning rate",
+            value=0.0,
+            limit="> 0",
+        )
+
+    def _followed(self, name: str, seen: ObservedStep) -> Iterator[Finding]:
+        group = self.groups.setdefault(
+            name,
+            {"largest": 0.0, "rate": math.nan, "since": 0, "first": None, "low": None, "up": None},
+        )
+        for step, _, _, rate in seen.series(name).tolist():
+            if not math.isfinite(rate) or rate == group["rate"]:
+                continue
+            steady = step - group["since"] if group["first"] is not None else 0
+            if group["up"] is not None and rate <= group["largest"] * 1.01:
+                group["up"] = None
+            if steady >= STEADY_STEPS and rate > JUMP * group["largest"] > 0:
+                group["up"] = [int(step), rate / group["rate"], group["rate"], rate]
+                yield self._jumped(name, group["up"])
+            elif group["up"] is None:
+                group["largest"] = max(group["largest"], rate)
+            group["first"] = int(step) if group["first"] is None else group["first"]
+            group["rate"], group["since"] = rate, step
+            is_low = 0 <= rate < VANISHED * group["largest"]
+            group["low"] = (group["low"] or int(step)) if is_low else None
+        if group["up"] is not None and group["up"][0] < seen.series(name)[:1, 0].min(initial=math.inf):
+            yield self._jumped(name, group["up"])
+        yield from self._vanished(name, group, seen)
+
+    def _jumped(self, name: str, jump: list[Any]) -> Finding:
+        step, times, before, after = jump
+        return self.finding(
+            f"The learning rate {_group(name)} rose from {before:.3g} "
+            f"to {after:.3g} at step {step}: {times:.3g} times",
+            since=step,
+            tensor=name,
+            statistic="times the rate before",
+            value=times,
+            limit=JUMP,
+        )
+
+    def _vanished(self, name: str, group: dict[str, Any], seen: ObservedStep) -> Iterator[Finding]:
+        low = group["low"]
+        if low is None or seen.step - low < max(30, 0.5 * (low - (group["first"] or 0))):
+            return
+        share = group["rate"] / group["largest"]
+        yield self.finding(
+            f"The learning rate {_group(name)} has been {group['rate']:.3g} or so since "
+            f"step {low}, {share:.2g} of its largest value: the training can no longer learn",
+            since=low,
+            tensor=name,
+            statistic="share of the largest rate",
+            value=share,
+            limit=VANISHED,
+        )
+
+    def _proportion(self, seen: ObservedStep) -> Iterator[Finding]:
+        """Judge the first steps: updates over weights, with what became of the loss."""
+        table = Parameters.of(seen)
+        if table is None or not seen.facts.get("optimizer_steps"):
+            return
+        self.first = seen.step if self.first is None else self.first
+        if len(self.ratios) < FIRST_STEPS:
+            self._add_ratio(table)
+        if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
+            return
+        largest, usual = max(self.ratios), level(self.ratios)
+        is_small = largest < max(TOO_SMALL, LEAST_PATH / LONG)
+        if not is_small and usual <= TOO_LARGE and self.overshot <= OVERSHOT:
+            return
+        first, last = level(self.losses["first"][:5]), level(self.losses["last"][-10:])
+        untrained = self.losses["first"][0]
+        if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
+            yield self._out_of_proportion(
+                f"is at most {largest:.2g}: at this learning rate the "
+                f"weights hardly change, and the loss stays at {last:.4g}",
+                largest,
+                TOO_SMALL,
+            )
+        elif self._cannot_have_moved(seen, largest, first):
+            yield self._out_of_proportion(
+                f"is at most {largest:.2g}: all {self.losses['count']} steps together have moved the weights "
+                f"by {largest * self.losses['count']:.1%} at most, and the loss stays at {last:.4g}",
+                largest,
+                LEAST_PATH / self.losses["count"],
+            )
+        elif self.lowest is not None and self.lowest < LEARNT * untrained:
+            return  # a later rise of the loss is not due to the first steps
+        elif usual > TOO_LARGE and last > RISEN * abs(first):
+            yield self._out_of_proportion(
+                f"is {usual:.2g}: at this learning rate the loss rose from {first:.4g} to {last:.4g}",
+                usual,
+                TOO_LARGE,
+            )
+        elif self.overshot > OVERSHOT and last > NO_BETTER * abs(untrained):
+            yield self._out_of_proportion(
+                f"reached {self.overshot:.2g} in the first steps: at this learning rate they destroy the "
+                f"initial weights, and the loss, {untrained:.4g} at the start, is {last:.4g}",
+                self.overshot,
+                OVERSHOT,
+            )
+
+    def _note_lowest(self) -> None:
+        """Note the lowest level of the loss so far."""
+        last = self.losses["last"][-FIRST_RATIOS:]
+        if len(last) == FIRST_RATIOS:
+            now = level(last)
+            self.lowest = now if self.lowest is None else min(now, self.lowest)
+
+    def _cannot_have_moved(self, seen: ObservedStep, largest: float, first: float) -> bool:
+        """Whether many steps have been too small together to change the weights, and the loss."""
+        loss = seen.facts.get("loss") or {}
+        terms = loss.get("terms") or []
+        self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
+        count, last = self.losses["count"], level(self.losses["last"])
+        if count < LONG or not 0 < largest * count < LEAST_PATH or len(terms) != 1:
+            return False
+        chance = math.log(self.classes) * abs(loss.get("factor") or 1) if self.classes > 1 else 0.0
+        return last > NO_BETTER_AT_ALL * first and last > LEARNT * chance and not self._is_rising()
+
+    def _add_ratio(self, table: Parameters) -> None:
+        weights = table.column("rms")
+        ratio = table.update("rms") / weights
+        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
+        if chosen.any():
+            self.ratios += rounded((float(np.max(ratio[chosen])),), 3)
+        usual_size = chosen & (weights > usual_sizes(table))
+        if usual_size.any() and len(self.ratios) <= FIRST_RATIOS:
+            self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))
+
+    def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
+        name = next(iter(self.groups), FIRST_LEARNING_RATE)
+        return self.finding(
+            f"The root mean square of an update over that of its weights {what}",
+            since=self.first or 0,
+            tensor=name,
+            statistic="update over weights",
+            value=value,
+            limit=limit,
+        )
+
+    def _is_rising(self) -> bool:
+        """Whether a rate is in its warm-up."""
+        return any(
+            group["first"] is not None
+            and group["since"] > group["first"]
+            and group["rate"] >= group["largest"]
+            for group in self.groups.values()
+        )
+
+
+def _group(name: str) -> str:
+    optimizer, _, group = name.removeprefix(LEARNING_RATES).partition("/")
+    return f"of group {group}" + ("" if optimizer == "0" else f" of optimizer {optimizer}")

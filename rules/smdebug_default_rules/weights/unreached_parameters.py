@@ -1,0 +1,129 @@
+"""Parts of the model that should learn and cannot: cut off, left out of the optimizer, or frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
+
+LEAST_STEPS = 2
+EVEN = 0.1
+"""How far the spread of freshly drawn weights is from that of their distribution, at most."""
+
+
+class UnreachedParameters(DefaultRule):
+    """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained."""
+
+    cause = "no gradient"
+    needs = "no optimizer step with statistics of its parameters was saved"
+    advice: ClassVar[Advice] = {
+        "no gradient": (
+            "Look for .detach(), .item(), torch.no_grad() or a "
+            "conversion to numpy between these layers and the loss.",
+            "Give the optimizer model.parameters(), and check the pattern that freezes parameters.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps = 0
+        self.first: int | None = None
+        self.reached: list[str] = []
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        table = Parameters.of(seen)
+        if not seen.facts.get("optimizer_steps") or table is None:
+            self.looked = False
+            return
+        self.steps += 1
+        self.first = seen.step if self.first is None else self.first
+        reached = set(self.reached)
+        # Gradients of sparse layout are not measured, but what they change is.
+        moved = table.has_gradient | (table.update("abs_mean") > 0)
+        new = [table.names[place] for place in where(moved) if table.names[place] not in reached]
+        self.reached += new
+        reached.update(new)
+        modules = Modules.of(seen)
+        scales = self._only_scales(table)
+        if scales:
+            yield self._finding(
+                scales[0],
+                "Nothing but normalisations and biases is trained: "
+                f"{len(scales)} weights are frozen, among them {scales[0]} "
+                f"of {modules.described(modules.layer_of(scales[0]))}",
+                len(scales),
+            )
+            return
+        if self.steps < LEAST_STEPS:
+            return
+        cut = self._cut(table, reached)
+        for name in cut:
+            yield self._finding(
+                name,
+                f"{name} had no gradient at any of {self.steps} saved steps, as "
+                "nothing before it in the model, while later layers learn: "
+                f"{modules.described(modules.layer_of(name))} is cut off from the loss",
+                self.steps,
+            )
+        for name in self._unowned(seen, table):
+            yield self._finding(
+                name,
+                f"{name} has a gradient and belongs to no optimizer: "
+                f"{modules.described(modules.layer_of(name))} never changes",
+                self.steps,
+            )
+
+    def _finding(self, name: str, message: str, value: int) -> Finding:
+        return self.finding(message, since=self.first or 0, tensor=name, statistic="saved steps", value=value)
+
+    def _only_scales(self, table: Parameters) -> list[str]:
+        trained = ~table.is_frozen & table.present & (table.sizes > 0)
+        weights = table.is_weight & table.present
+        if not trained.any() or (trained & weights).any() or (weights & table.is_frozen).sum() < 2:
+            return []
+        normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
+        frozen = where(weights & table.is_frozen)
+        # Of a trained model, it may be enough to tune the biases.
+        is_found = normalises or all(_is_drawn(table, place) for place in frozen)
+        return [table.names[place] for place in frozen] if is_found else []
+
+    def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
+        """The trained weights without a gradient, if they are the first ones of the model."""
+        expected = ~table.is_frozen & table.present & (table.owners >= 0)
+        places = where(expected & table.is_weight)
+        first = next((at for at, place in enumerate(places) if table.names[place] in reached), None)
+        return [table.names[place] for place in places[:first]] if first else []
+
+    def _unowned(self, seen: ObservedStep, table: Parameters) -> list[str]:
+        """The weights with a gradient and without an optimizer, if most others have one.
+
+        One for one is enough if the optimizer owns parameters in their place that no model has.
+        """
+        learns = ~table.is_frozen & table.has_gradient & table.is_weight
+        has_owner = table.owners >= 0
+        unowned = where(learns & ~has_owner)
+        owned = np.count_nonzero(learns & has_owner)
+        groups = [
+            group
+            for optimizer in seen.facts.get("optimizers") or ()
+            for group in optimizer.get("groups") or ()
+        ]
+        most = owned if any(group.get("others") for group in groups) else owned - 1
+        if not unowned or len(unowned) > most:
+            return []
+        return [table.names[place] for place in unowned]
+
+
+def _is_drawn(table: Parameters, place: int) -> bool:
+    """Whether a weight is as the framework draws it: even between -b and b, with b = 1 / sqrt(inputs)."""
+    bound = (table.units[place] / table.sizes[place]) ** 0.5
+    ends = -table.column("min")[place] / bound, table.column("max")[place] / bound
+    is_even = abs(table.column("std")[place] * 3**0.5 / bound - 1) < EVEN
+    return bool(is_even and all(1 - 2 * EVEN < end < 1.001 for end in ends))

@@ -1,0 +1,1 @@
+"""Rules about a run as a whole."""

@@ -1,0 +1,107 @@
+"""Which process writes to a local run."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import smdebug
+from smdebug.files.names import CLAIM
+from smdebug.saving.place import claim
+from smdebug.saving.place.claim import Claim, Outcome, Owner
+from smdebug.storage.memory import MemoryStorage
+
+ME = Owner.me(time.time())
+
+
+def claimed_by(**changes):
+    storage = MemoryStorage()
+    storage.write(CLAIM, json.dumps(ME._replace(**changes)._asdict()).encode())
+    return storage
+
+
+def a_dead_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_first_process_to_ask_gets_the_claim():
+    storage = MemoryStorage()
+    mine, another = Claim(storage), Claim(storage)
+    assert mine.take() is Outcome.MINE
+    assert another.take() is Outcome.NOT_MINE
+    assert another.owner.is_me()
+    mine.release()
+    assert not storage.exists(CLAIM)
+    assert another.take() is Outcome.MINE
+
+
+def test_a_live_process_keeps_its_claim():
+    assert Claim(claimed_by(pid=os.getppid(), born=claim._birth_of(os.getppid()))).take() is (
+        Outcome.NOT_MINE
+    )
+
+
+def test_a_claim_of_a_dead_process_is_taken_over():
+    storage = claimed_by(pid=a_dead_process())
+    assert Claim(storage).take() is Outcome.TAKEN_OVER
+    assert Owner(**json.loads(storage.read(CLAIM))).is_me()
+
+
+def test_a_later_process_with_the_same_pid_is_a_different_one():
+    assert Claim(claimed_by(born="1")).take() is Outcome.TAKEN_OVER
+
+
+@pytest.mark.parametrize(("silent_for", "outcome"), [(10, Outcome.NOT_MINE), (1000, Outcome.TAKEN_OVER)])
+def test_another_machine_has_to_renew_its_claim(silent_for, outcome):
+    assert Claim(claimed_by(host="elsewhere", seen=time.time() - silent_for)).take() is outcome
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": "x"}'])
+def test_a_claim_without_an_owner_is_stale(content, monkeypatch):
+    monkeypatch.setattr(claim, "SECONDS_WITHOUT_OWNER", 0.05)
+    storage = MemoryStorage()
+    storage.write(CLAIM, content)
+    assert Claim(storage).take() is Outcome.TAKEN_OVER
+
+
+def test_renewing_is_rare(monkeypatch):
+    storage = MemoryStorage()
+    mine = Claim(storage)
+    mine.take()
+    before = storage.read(CLAIM)
+    mine.renew()
+    assert storage.read(CLAIM) == before
+    monkeypatch.setattr(claim, "RENEWED_EVERY", 0.0)
+    mine.renew()
+    assert storage.read(CLAIM) != before
+
+
+def test_the_claim_of_another_process_is_not_released():
+    storage = claimed_by(host="elsewhere")
+    Claim(storage).release()
+    assert storage.exists(CLAIM)
+
+
+def test_a_claim_left_by_a_killed_process_does_not_silence_the_next_run(tmp_path, capsys):
+    left = ME._replace(pid=a_dead_process())
+    (tmp_path / CLAIM).write_text(json.dumps(left._asdict()))
+    with smdebug.Hook(tmp_path) as hook, hook.step():
+        hook.record("loss", 1.0)
+    assert (tmp_path / "index/000000000/000000000000_worker_0.json").exists()
+    assert not (tmp_path / CLAIM).exists()
+    assert "a process that is gone" in capsys.readouterr().out
+
+
+def test_a_second_process_saves_nothing_and_warns(tmp_path, capsys):
+    held = ME._replace(pid=os.getppid(), born=claim._birth_of(os.getppid()))
+    (tmp_path / CLAIM).write_text(json.dumps(held._asdict()))
+    with smdebug.Hook(tmp_path) as hook, hook.step():
+        hook.record("loss", 1.0)
+    assert hook.first_process is False
+    assert [path.name for path in tmp_path.iterdir()] == [CLAIM]
+    assert f"Process {os.getppid()}" in capsys.readouterr().out
