@@ -129,7 +129,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=2000, help="saved steps (2,000)")
     parser.add_argument("--tensors", type=int, default=200, help="tensors of each step (200)")
     options = parser.parse_args(argv)
-    get_logger().setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as folder:
         place = str(Path(folder) / "run")
         write_run(place, options.steps, options.tensors)
@@ -143,4 +142,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    get_logger().setLevel(logging.ERROR)
     sys.exit(main())

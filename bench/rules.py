@@ -31,7 +31,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=5, help="number of trainings of each kind (5)")
     parser.add_argument("--rule", choices=list(CATALOG), help="only this rule")
     options = parser.parse_args(argv)
-    get_logger().setLevel(logging.ERROR)
     chosen = tuple(case for case in FAILURES if options.rule in (None, case.rule))
     rows, is_right = report(chosen, options.seeds)
     header = ("rule", "true alarms", "false alarms", "failure")
@@ -43,4 +42,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    get_logger().setLevel(logging.ERROR)
     sys.exit(main())

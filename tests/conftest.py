@@ -1,13 +1,12 @@
 """Settings of every test: the same examples of Hypothesis, no repeated log messages, slow tests first."""
 
-import logging
 import os
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from smdebug.logger import DuplicateLogFilter
+from smdebug.logger import DuplicateLogFilter, get_logger
 
 with suppress(ImportError):  # the framework environments do not have it
     from hypothesis import HealthCheck, settings
@@ -45,7 +44,20 @@ def room_order(path):
 
 @pytest.fixture(autouse=True)
 def no_message_logged_yet():
-    """Forget the messages of earlier tests: the logger drops what it has logged three times."""
-    for message_filter in logging.getLogger("smdebug").filters:
+    """Forget the messages of earlier tests: the logger drops what it has logged three times.
+
+    A test that left the logger changed would silence those that its process runs after it.
+    """
+    logger = get_logger()
+    for message_filter in logger.filters:
         if isinstance(message_filter, DuplicateLogFilter):
             message_filter.seen.clear()
+    before = _settings_of(logger)
+    yield
+    assert _settings_of(logger) == before, "this test leaves the library's logger changed"
+
+
+def _settings_of(logger):
+    # pytest adds handlers of its own, other ones for each phase of a test.
+    handlers = [handler for handler in logger.handlers if not type(handler).__module__.startswith("_pytest")]
+    return logger.level, logger.disabled, handlers, list(logger.filters)

@@ -180,7 +180,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="measure this part; can be repeated",
     )
     options = parser.parse_args(argv)
-    get_logger().setLevel(logging.ERROR)
     plan = Size(options.steps, options.saved, options.tensors)
     every = Size(options.saved_steps, options.saved_steps, options.tensors)
     peer_steps = min(options.saved_steps, options.peer_saved_steps)
@@ -201,4 +200,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    get_logger().setLevel(logging.ERROR)
     sys.exit(main())
