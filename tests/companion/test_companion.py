@@ -288,6 +288,11 @@ def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd
     assert "has ended early (exit code 1)" in printed.out
 
 
+STARTS_SLOWLY = """
+import sys, time
+if "rule_process" in " ".join(sys.orig_argv):
+    time.sleep(2.0)
+"""
 HANGS = """
 import time
 from smdebug.rules import Rule
@@ -301,6 +306,8 @@ class Hangs(Rule):
 
 def test_a_rule_that_hangs_is_given_up_when_the_training_has_ended(tmp_path):
     (tmp_path / "own.py").write_text(HANGS)
+    # A busy machine, on which the rule's process starts more slowly than the patience lasts.
+    (tmp_path / "sitecustomize.py").write_text(STARTS_SLOWLY)
     with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
         hook.record("loss", 1.0)
     settings = {"place": str(tmp_path / "run"), "rule_file": str(tmp_path / "own.py")}
@@ -309,9 +316,9 @@ def test_a_rule_that_hangs_is_given_up_when_the_training_has_ended(tmp_path):
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )
-    _, errors = companion.communicate(json.dumps({**settings, "patience": 1.0}) + "\n", timeout=100)
+    _, errors = companion.communicate(json.dumps({**settings, "patience": 0.5}) + "\n", timeout=100)
     assert companion.returncode == 1
     assert f"makes no progress, at {tmp_path / 'own.py'}, line 8, and is given up" in errors
     assert f"smdebug evaluate {tmp_path / 'run'} --rule-file {tmp_path / 'own.py'}" in errors

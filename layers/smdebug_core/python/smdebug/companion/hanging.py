@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from smdebug.companion.pipe import TrainingPipe
 from smdebug.runs.evaluation.code_places import place_in
-from smdebug.runs.evaluation.rule_process import busy_place
+from smdebug.runs.evaluation.rule_process import busy_place, is_starting
 
 PATIENCE = 600.0
 """Seconds after the end of a training in which nothing was evaluated."""
@@ -37,4 +37,6 @@ class HangWatch:
         self.note_progress()
         while (left := self._progressed_at + self._patience - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_EVERY))
+            if is_starting():
+                self.note_progress()
         self._give_up(busy_place() or place_in(sys._current_frames().get(self._watched)))

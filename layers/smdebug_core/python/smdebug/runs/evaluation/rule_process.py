@@ -44,6 +44,8 @@ class RuleProcess:
         self.rule_type: type[Rule] = rule_class(request.configuration.rule, request.file)
         self._unread = b""
         self._step: int | None = None
+        self.is_starting = True
+        """Whether it cannot be asked for its place yet."""
         self._place: SimpleQueue[str] = SimpleQueue()
         self._process, self._requests, self._answers, printers = _started()
         pipes = (self._requests, self._answers)
@@ -91,7 +93,9 @@ class RuleProcess:
             _write(self._requests, {what: payload})
             while (line := self._line()) is not None:
                 answer: dict[str, Any] = json.loads(line)
-                if "at" in answer:
+                if "ready" in answer:
+                    self.is_starting = False
+                elif "at" in answer:
                     self._step = answer["at"]
                 elif "place" in answer:
                     self._place.put(answer["place"])
@@ -122,6 +126,8 @@ class RuleProcess:
 
     def place(self) -> str:
         """Return the line of the rule that is being executed; any thread may ask."""
+        if self.is_starting:  # the signal would end it
+            return f"the start of the process of {self.rule_type.__name__}"
         self._process.send_signal(signal.SIGUSR1)
         try:
             return self._place.get(timeout=_PLACE_WITHIN)
@@ -143,7 +149,12 @@ _busy: list[RuleProcess] = []
 
 def busy_place() -> str | None:
     """Return the line that the rule is at which this process waits for; None if it waits for none."""
-    return _busy[0].place() if _busy else None
+    return next((process.place() for process in _busy[:1]), None)
+
+
+def is_starting() -> bool:
+    """Return whether this process waits for the process of a rule to start."""
+    return any(process.is_starting for process in _busy[:1])
 
 
 def serve(requests: int, answers: int) -> None:
@@ -156,6 +167,7 @@ def serve(requests: int, answers: int) -> None:
         _write(answers, payload)
 
     signal.signal(signal.SIGUSR1, lambda _, frame: answer({"place": place_in(frame)}))
+    answer({"ready": True})
     rule: LocalRule | None = None
     for what, payload in _requests_from(requests):
         try:
