@@ -12,7 +12,7 @@ from smdebug.migrating.conversion import convert
 from smdebug.migrating.findings import Conversion, Finding, Scan, Verdict
 from smdebug.migrating.names import Names
 from smdebug.migrating.sagemaker_sdk import HOOK, PROFILER, RULES, TENSORBOARD, Sdk
-from smdebug.migrating.sources import Code, files_below, read_source
+from smdebug.migrating.sources import Code, files_below, read_source, unreadable
 from smdebug.migrating.values import unknown
 
 _PARTS = {
@@ -48,10 +48,17 @@ def scan(paths: Iterable[Path]) -> Scan:
     conversions: list[Conversion] = []
     for path in paths:
         for file in files_below(path):
-            source = read_source(file)
-            scanner = _FileScanner(file, source.codes)
-            findings += [*source.findings, *scanner.scan()]
-            conversions += scanner.conversions
+            try:
+                source = read_source(file)
+                scanner = _FileScanner(file, source.codes)
+                found = [*source.findings, *scanner.scan()]
+            except (RecursionError, MemoryError):
+                findings.append(
+                    unreadable(file, "Its code is nested too deeply, or too large for the memory.")
+                )
+            else:
+                findings += found
+                conversions += scanner.conversions
             files.append(str(file))
     findings.sort(key=lambda finding: (finding.place.file, finding.place.cell or 0, finding.place.line))
     return Scan(tuple(files), tuple(_without_repetitions(findings)), tuple(conversions))

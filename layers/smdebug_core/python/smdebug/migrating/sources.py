@@ -5,21 +5,26 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import re
+import stat
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from smdebug.migrating.findings import Finding, Place, Verdict
 
-_LARGEST = 16 << 20
+_LARGEST = 64 << 20
+_MOST_CODE = 4 << 20
 _MAGIC = re.compile(r"^\s*(?:[!%?]|\w[\w.]*\?{1,2}\s*$|(?:pip|conda)\s+\w)")
 _STARTS_STATEMENT = re.compile(r"^[^\s#)\]}]")
 _CONTINUES = re.compile(r"^(?:else|elif|except|finally)\b")
-_MOST_CHUNKS = 200  # of which one statement may consist
+_TOO_MUCH_CODE = f"There are more than {_MOST_CODE >> 20} million characters of code in it."
+_TRIES_A_LINE = 20  # how often a line is parsed at most, on average
+_ALLOW_INCOMPLETE_INPUT = 0x4000 | 0x200  # as `codeop` does: an error says whether more lines could mend it
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,13 @@ def files_below(path: Path) -> list[Path]:
 def read_source(path: Path) -> Source:
     """Read a script or a notebook; a file that is neither is a finding."""
     try:
-        if path.stat().st_size > _LARGEST:
-            return _unreadable(path, f"The file is larger than {_LARGEST >> 20} MB.")
-        data = path.read_bytes()
+        data = _content(path)
     except OSError as error:
         return _unreadable(path, f"{error.strerror or error}.")
+    if data is None:
+        return _unreadable(path, "This is not a regular file.")
+    if len(data) > _LARGEST:
+        return _unreadable(path, f"The file is larger than {_LARGEST >> 20} MB.")
     if path.suffix == ".ipynb":
         return _read_notebook(path, data)
     try:
@@ -72,13 +79,25 @@ def read_source(path: Path) -> Source:
         text = data.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
         return _unreadable(path, f"This is not text: {error}.")
+    if len(text) > _MOST_CODE:
+        return _unreadable(path, _TOO_MUCH_CODE)
     return _joined([parse(str(path), None, text)])
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of a regular file, at most one byte more than the limit; else None.
+
+    A pipe is not waited for, and whatever size a file claims to have, no more is read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _read_notebook(path: Path, data: bytes) -> Source:
     try:
         notebook = json.loads(data)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 1)
         return _unreadable(path, f"This notebook is not JSON: {error}.", line)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
@@ -87,10 +106,14 @@ def _read_notebook(path: Path, data: bytes) -> Source:
     if not isinstance(cells, list) or (not cells and "cells" not in notebook):
         return _unreadable(path, "This JSON is not a notebook: it has no cells.")
     parsed = []
+    length = 0
     code_cells = (c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code")
     for number, cell in enumerate(code_cells, start=1):
         source = cell.get("source", cell.get("input", ""))
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
+        length += len(text)
+        if length > _MOST_CODE:
+            return _unreadable(path, _TOO_MUCH_CODE)
         parsed.append(parse(str(path), number, text))
     return _joined(parsed)
 
@@ -107,8 +130,13 @@ def _joined(parsed: Sequence[tuple[Code, list[Finding]]]) -> Source:
     return Source([code for code, _ in parsed], [finding for _, findings in parsed for finding in findings])
 
 
+def unreadable(path: Path, message: str, line: int = 1) -> Finding:
+    """Return the finding of a file that cannot be scanned."""
+    return Finding(Place(str(path), None, line), "", Verdict.UNREADABLE, message)
+
+
 def _unreadable(path: Path, message: str, line: int = 1) -> Source:
-    return Source([], [Finding(Place(str(path), None, line), "", Verdict.UNREADABLE, message)])
+    return Source([], [unreadable(path, message, line)])
 
 
 def parse(file: str, cell: int | None, text: str) -> tuple[Code, list[Finding]]:
@@ -122,15 +150,13 @@ def parse(file: str, cell: int | None, text: str) -> tuple[Code, list[Finding]]:
         if isinstance(parsed, ast.Module):
             statements += parsed.body
             continue
-        line = first + (parsed.lineno or 1) - 1 if isinstance(parsed, SyntaxError) else first
-        line = min(line, len(lines))
-        reason = parsed.msg if isinstance(parsed, SyntaxError) else str(parsed)
+        line = min(first + parsed.line - 1, len(lines))
         findings.append(
             Finding(
                 Place(file, cell, line),
                 lines[line - 1].strip() if lines else "",
                 Verdict.UNREADABLE,
-                f"This is not Python 3: {reason}. The rest is scanned.",
+                f"This is not Python 3: {parsed.reason}. The rest is scanned.",
             )
         )
     return Code(file, cell, text.splitlines(), statements), findings
@@ -162,10 +188,22 @@ def _without_magics(file: str, cell: int, lines: list[str]) -> tuple[list[str], 
     return python, findings
 
 
-def _statements(
-    lines: Sequence[str],
-) -> Iterator[tuple[int, ast.Module | SyntaxError | ValueError | RecursionError]]:
-    """Parse the whole text, or chunk by chunk if there is an error in it."""
+class _NotPython(NamedTuple):
+    """Why some lines are not Python 3."""
+
+    reason: str
+    line: int
+    """The line of the error, counted from 1."""
+    is_incomplete: bool
+    """Whether more lines could mend it."""
+
+
+def _statements(lines: Sequence[str]) -> Iterator[tuple[int, ast.Module | _NotPython]]:
+    """Parse the whole text, or statement by statement if there is an error in it.
+
+    A statement may need several chunks, such as the lines of a string at the left margin: as many as the
+    parser calls incomplete, and one more. Once the parsed lines are a multiple of the text, no more are tried.
+    """
     whole = _parsed(lines, 1)
     if isinstance(whole, ast.Module):
         yield 1, whole
@@ -173,26 +211,57 @@ def _statements(
     starts = [n for n, line in enumerate(lines) if _STARTS_STATEMENT.match(line)]
     starts = [n for n in starts if not _CONTINUES.match(lines[n])] or [0]
     ends = [*starts[1:], len(lines)]
+    lines_left = _TRIES_A_LINE * len(lines)
+
+    def chunks(first: int, last: int) -> ast.Module | _NotPython:
+        nonlocal lines_left
+        lines_left -= ends[last] - starts[first]
+        return _parsed(lines[starts[first] : ends[last]], starts[first] + 1)
+
+    def is_complete(parsed: ast.Module | _NotPython) -> bool:
+        return isinstance(parsed, ast.Module) or not parsed.is_incomplete
+
     at = 0
     while at < len(starts):
-        for last in range(at, min(at + _MOST_CHUNKS, len(starts))):
-            parsed = _parsed(lines[starts[at] : ends[last]], starts[at] + 1)
-            if isinstance(parsed, ast.Module):
-                yield starts[at] + 1, parsed
-                at = last + 1
-                break
+        begun = chunks(at, at)
+        last, found = at, begun
+        before, after = at, len(starts) - 1
+        while not is_complete(found) and last < after and lines_left > 0:
+            before, last = last, min(2 * last - at + 1, after)
+            found = chunks(at, last)
+        while is_complete(found) and last - before > 1:
+            middle = (before + last) // 2
+            if is_complete(tried := chunks(at, middle)):
+                last, found = middle, tried
+            else:
+                before = middle
+        if isinstance(found, ast.Module):
+            yield starts[at] + 1, found
+            at = last + 1
         else:
-            yield starts[at] + 1, _parsed(lines[starts[at] : ends[at]], 1)
+            yield starts[at] + 1, begun
             at += 1
 
 
-def _parsed(lines: Sequence[str], first: int) -> ast.Module | SyntaxError | ValueError | RecursionError:
+def _parsed(lines: Sequence[str], first: int) -> ast.Module | _NotPython:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes of other people's strings
-            tree = ast.parse("\n".join(lines) + "\n")
-    except (SyntaxError, ValueError, RecursionError) as error:
-        return error
+            code = "\n".join(lines) + "\n"
+            tree = ast.parse(code)
+    except SyntaxError as error:
+        return _NotPython(error.msg, error.lineno or 1, _is_incomplete(code))
+    except (ValueError, RecursionError, MemoryError) as error:
+        return _NotPython(str(error) or "it is nested too deeply", 1, is_incomplete=False)
     if first > 1:
         ast.increment_lineno(tree, first - 1)
     return tree
+
+
+def _is_incomplete(code: str) -> bool:
+    flags = ast.PyCF_ONLY_AST | _ALLOW_INCOMPLETE_INPUT
+    try:
+        compile(code, "<script>", "exec", flags, dont_inherit=True)
+    except SyntaxError as error:
+        return error.msg == "incomplete input"
+    return False
