@@ -156,6 +156,9 @@ simulate: $(READY) ##+ run a million fault schedules of the handlers (ARGS=20000
 mutants: $(READY) ##+ check that simulation and tests detect every deliberate defect
 	@$(BIN)/python -m tests.simulation.many --mutants $(ARGS)
 
+mutate: $(READY) ##+ edit a room of the code and show what its tests do not notice (ROOM=saving, ARGS="--sample 200")
+	@$(BIN)/python -m tools.mutate $(or $(ROOM),$(error Which room? make mutate ROOM=saving)) $(ARGS)
+
 bench-core: $(READY) ##+ compare writing, reading and opening with NumPy and the old library
 	@$(BIN)/python -m bench.core $(ARGS)
 
@@ -247,4 +250,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

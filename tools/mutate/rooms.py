@@ -1,0 +1,37 @@
+"""The rooms whose tests are held to notice edits, and the tests of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_LIBRARY = "layers/smdebug_core/python/smdebug"
+
+
+class Room(NamedTuple):
+    """Folders of code, and the tests that belong to them."""
+
+    code: Sequence[str]
+    tests: Sequence[str]
+
+
+ROOMS = {
+    "saving": Room([f"{_LIBRARY}/saving"], ["tests/saving", "tests/faults"]),
+    "trials": Room([f"{_LIBRARY}/trials", f"{_LIBRARY}/numbers"], ["tests/trials", "tests/numbers"]),
+    "diagnosis": Room([f"{_LIBRARY}/diagnosis"], ["tests/diagnosis"]),
+    "functions": Room(["functions"], ["tests/functions"]),
+    "ui": Room([f"{_LIBRARY}/ui"], ["tests/ui"]),
+    "default-rules": Room(["rules/smdebug_default_rules"], ["tests/smdebug_default_rules"]),
+}
+"""At least nine of ten edits are noticed here."""
+
+
+def room_of(name: str, root: Path) -> Room | None:
+    """Return the room of that name: of the table, or a folder of the library with tests of its name."""
+    if name in ROOMS:
+        return ROOMS[name]
+    for folder in (f"{_LIBRARY}/{name}", f"rules/{name}", name):
+        if (root / folder).is_dir() and (root / "tests" / name).is_dir():
+            return Room([folder], [f"tests/{name}"])
+    return None
