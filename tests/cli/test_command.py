@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ from smdebug.cli.commands import smdebug as command_line
 from smdebug.cli.error_messages import message_for
 from smdebug.exceptions import AccessDenied, SMDebugError, StorageUnavailable
 from tests.cli.processes import PASSED_ON, PATHS, in_a_shell, in_bash
+from tests.support.looking import each
 
 
 def test_every_command_is_listed_once():
@@ -35,11 +37,8 @@ def test_every_command_has_help_with_examples_and_answers_in_json(name):
 def test_the_examples_of_a_command_can_be_parsed(name):
     command = command_line.get_command(None, name)  # type: ignore[arg-type]
     text = (command.help or "").split("Examples:")[1]
-    for line in re.findall(
-        rf"^\s*(?:eval \"\$\()?smdebug {name} ?(.*?)(?:\s+[#|>&].*|\)\".*)?$", text, re.MULTILINE
-    ):
-        import shlex
-
+    pattern = rf"^\s*(?:eval \"\$\()?smdebug {name} ?(.*?)(?:\s+[#|>&].*|\)\".*)?$"
+    for line in each(re.findall(pattern, text, re.MULTILINE)):
         command.make_context(name, shlex.split(line), resilient_parsing=False)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from smdebug.cli.commands import COMMANDS
 from smdebug.launching.scripts import parser
+from tests.support.looking import each
 
 
 def help_of(name, ask, monkeypatch, capsys, columns):
@@ -43,7 +44,7 @@ def test_the_help_of_every_command_has_one_form(name, ask, monkeypatch, capsys, 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_paragraphs_of_help_begin_at_one_margin(name, ask, monkeypatch, capsys):
     text = help_of(name, ask, monkeypatch, capsys, 80).partition("Options:")[0]
-    for paragraph in re.split(r"\n\s*\n", text.strip("\n"))[1:]:
+    for paragraph in each(re.split(r"\n\s*\n", text.strip("\n"))[1:], at_least=3):
         lines = paragraph.splitlines()
         assert re.match(r"  \S", lines[0]), paragraph
         inner = r"    \S" if lines[0] == "  Examples:" else r"  \S"
@@ -51,7 +52,7 @@ def test_paragraphs_of_help_begin_at_one_margin(name, ask, monkeypatch, capsys):
 
 
 def test_every_option_is_described_by_a_sentence(ask, monkeypatch, capsys):
-    for name in COMMANDS:
+    for name in each(COMMANDS, at_least=20):
         text = help_of(name, ask, monkeypatch, capsys, 100).partition("Options:\n")[2]
         for option in re.split(r"\n(?=  -)", text.rstrip()):
             described = re.sub(r"\s*\[[^\[\]]*\]$", "", " ".join(option.split()))

@@ -159,7 +159,7 @@ def test_profiles_are_not_read():
 # Saving
 
 
-def test_a_place_that_cannot_be_written_does_not_stop_the_training(path, monkeypatch):
+def test_a_place_that_cannot_be_written_does_not_stop_the_training(path, monkeypatch, capsys):
     monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.1")
     hook = smdebug.Hook(path, save_config=EVERY_STEP)
     (Path(path)).mkdir(exist_ok=True)
@@ -168,6 +168,7 @@ def test_a_place_that_cannot_be_written_does_not_stop_the_training(path, monkeyp
         with hook.step():
             hook.record("loss", 1.0)
     hook.close()
+    assert f"could not write step 0 to {path}" in capsys.readouterr().out
 
 
 def test_the_claim_of_a_killed_process_is_taken_over(path):

@@ -8,6 +8,7 @@ from smdebug.core.tfrecord.tensor_reader import TensorReader
 from smdebug.exceptions import DamagedFile, SMDebugRuntimeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from tests.support.golden_records import GOLDEN, records_of_the_old_library
+from tests.support.looking import each
 
 # What the old library writes for the records b"abc" and b"de".
 WRITTEN = (
@@ -67,7 +68,9 @@ def test_a_damaged_header_is_a_runtime_error():
 def test_tensors_have_mode_and_mode_step():
     old = records_of_the_old_library()[:3]
     reader = TensorReader(b"".join(record.record for record in old))
-    for record, (name, step, value, mode, mode_step) in zip(old, reader.read_tensors(), strict=True):
+    for record, (name, step, value, mode, mode_step) in each(
+        zip(old, reader.read_tensors(), strict=True), at_least=3
+    ):
         assert (name, step, mode, mode_step) == (
             record.name,
             *(record.moment[key] for key in ("step", "mode", "mode_step")),

@@ -14,6 +14,7 @@ import smdebug
 from smdebug.cli.commands import COMMANDS
 from tests.docs.pages import ROOT, without_fences
 from tests.reports.browser import PROBE, Tab
+from tests.support.looking import each
 
 # What people look for, and a page that must be among the first results.
 SEARCHED = {
@@ -95,10 +96,10 @@ def test_every_page_is_in_the_book_with_all_its_headings(site):
 
 
 def test_the_book_loads_nothing_from_other_hosts(site):
-    for page in site.glob("*.html"):
+    for page in each(site.glob("*.html"), at_least=30):
         made = page.read_text(encoding="utf-8")
         assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*", made)
-    for sheet in site.rglob("*.css"):
+    for sheet in each(site.rglob("*.css"), at_least=4):
         assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", sheet.read_text())
 
 

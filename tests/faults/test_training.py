@@ -23,6 +23,7 @@ from smdebug.storage.base import ByteSpan
 from smdebug.storage.folder import FolderStorage
 from tests.faults import places
 from tests.faults.places import TroubledFolder
+from tests.support.looking import each
 from tests.trials.writing import open_trial
 
 STEPS = 4
@@ -163,7 +164,7 @@ ONCE = [places.fails, places.is_full, places.tears, places.dies]
 
 @pytest.mark.parametrize("trouble", ONCE, ids=lambda trouble: trouble.__name__)
 def test_a_failure_of_one_call_costs_at_most_one_step_and_is_reported(trouble, calls, tmp_path, log_records):
-    for number in range(len(calls)):
+    for number in each(range(len(calls)), at_least=20):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
         there = train_at(place, log_records)
         assert len(there) >= STEPS - 1, calls[number]
@@ -180,7 +181,7 @@ FOR_GOOD = [*ONCE, places.disappears]
 
 @pytest.mark.parametrize("trouble", FOR_GOOD, ids=lambda trouble: trouble.__name__)
 def test_a_failure_from_one_call_on_is_reported_once(trouble, calls, tmp_path, log_records):
-    for number in range(len(calls)):
+    for number in each(range(len(calls)), at_least=20):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n >= at)
         there = train_at(place, log_records)
         loud = [record for record in log_records if record.levelno >= logging.ERROR]
@@ -192,7 +193,7 @@ def test_a_failure_from_one_call_on_is_reported_once(trouble, calls, tmp_path, l
 def test_a_folder_that_is_removed_at_any_call_loses_what_was_in_it_and_no_more(
     trouble, calls, tmp_path, log_records
 ):
-    for number in range(len(calls)):
+    for number in each(range(len(calls)), at_least=20):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
         there = train_at(place, log_records)
         first = min(there, default=STEPS)

@@ -17,6 +17,7 @@ from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import frame
 from smdebug.files.wire import delimited, varint
 from smdebug.mode_keys import ModeKeys
+from tests.support.looking import each
 
 MOMENT = {"step": 300, "wall_time": 1.7e9, "mode": ModeKeys.EVAL, "mode_step": 12}
 NAME = "gradient/dense"
@@ -58,7 +59,7 @@ def assert_refused(record, crc=None):
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
 def test_every_flipped_bit_is_detected_with_a_checksum_in_the_index(array, checksum):
     record, crc = encoded(array, checksum)
-    for bit in range(len(record) * 8):
+    for bit in each(range(len(record) * 8), at_least=700):
         # The undamaged one in between, so that the damaged one is compared with what is remembered.
         good = read_value(record, file="f", name=NAME, step=300, crc32c=crc)
         assert good.tobytes() == array.tobytes()
@@ -80,7 +81,7 @@ def test_every_flipped_bit_is_detected_with_a_true_footer(array):
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
 def test_slow_and_fast_path_agree_on_a_flipped_bit_without_checksum(array, step):
     record, _ = encoded(array)
-    for bit in range(len(record) * 8):
+    for bit in each(range(len(record) * 8), at_least=700):
         damaged = bytearray(record)
         damaged[bit // 8] ^= 1 << bit % 8
         read_value(record, file="f", name=NAME, step=300)
@@ -110,7 +111,7 @@ def test_a_record_that_is_too_short_or_too_long_is_refused(array, with_crc):
 @pytest.mark.parametrize("checksum", ["constant", "tfrecord"])
 def test_every_flipped_bit_of_a_large_record_is_detected(checksum):
     record, crc = encoded(LARGE, checksum)
-    for bit in bits_around_the_content(record):
+    for bit in each(bits_around_the_content(record), at_least=1000):
         good = read_value(record, file="f", name=NAME, step=300, crc32c=crc)
         assert good.tobytes() == LARGE.tobytes()
         damaged = bytearray(record)
@@ -121,7 +122,7 @@ def test_every_flipped_bit_of_a_large_record_is_detected(checksum):
 @pytest.mark.parametrize("step", [300, 0])
 def test_slow_and_fast_path_agree_on_a_large_record_without_checksum(step):
     record, _ = encoded(LARGE)
-    for bit in bits_around_the_content(record):
+    for bit in each(bits_around_the_content(record), at_least=1000):
         damaged = bytearray(record)
         damaged[bit // 8] ^= 1 << bit % 8
         read_value(record, file="f", name=NAME, step=300)
@@ -153,7 +154,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends():
     whole, ends = b"".join(records), {0}
     for record in records:
         ends.add(max(ends) + len(record))
-    for end in range(len(whole)):
+    for end in each(range(len(whole)), at_least=500):
         if end in ends:
             assert list(iterate_records(whole[:end], file="f"))[:1] == [] or end
         else:

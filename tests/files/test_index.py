@@ -16,6 +16,7 @@ from smdebug.files.index import (
 )
 from smdebug.mode_keys import ModeKeys
 from tests.support.golden_records import index_files, records_of_the_old_library
+from tests.support.looking import each
 
 KEY = "index/000000000/000000000005_worker_0.json"
 META = IndexMeta(ModeKeys.TRAIN, 5, "events/000000000005/000000000005_worker_0.tfevents")
@@ -54,7 +55,7 @@ def test_index_files_of_the_reference_runs_are_written_again_to_the_byte(path):
 
 
 def test_index_files_of_the_old_library_are_written_again_to_the_byte():
-    for old in records_of_the_old_library():
+    for old in each(records_of_the_old_library(), at_least=100):
         index = parse_index(old.index, file=KEY)
         assert encode_index(index.meta, entries_of(index)) == old.index
         assert index.names == (old.name,)

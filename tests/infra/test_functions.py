@@ -23,6 +23,7 @@ from infra import names
 from infra.packaging.assets import ROOT
 from infra.settings import Settings
 from tests.infra.conftest import Stack, environment
+from tests.support.looking import each
 
 FUNCTIONS = ROOT / "functions"
 
@@ -41,7 +42,7 @@ def test_every_handler_exists(stack: Stack):
 
 def test_every_function_runs_python_3_13_on_arm_with_the_layer(default_stack: Stack):
     (layer,) = default_stack.of("AWS::Lambda::LayerVersion")
-    for function in default_stack.of("AWS::Lambda::Function").values():
+    for function in each(default_stack.of("AWS::Lambda::Function").values(), at_least=10):
         assert function["Runtime"] == "python3.13"
         assert function["Architectures"] == ["arm64"]
         assert function["Layers"] == [{"Ref": layer}]

@@ -14,6 +14,7 @@ from infra.packaging.assets import ROOT
 from infra.permissions import PAGE, written_into
 from infra.settings import Settings
 from tests.infra.conftest import Stack, listed
+from tests.support.looking import each
 
 UNTRUSTED = "DebuggerCustomRules"
 PATTERNS_ALLOWED = {
@@ -75,7 +76,7 @@ def test_no_action_is_a_wildcard(stack: Stack):
 
 
 def test_a_resource_is_a_pattern_only_where_necessary(stack: Stack):
-    for statement in statements(stack):
+    for statement in each(statements(stack), at_least=90):
         for resource in listed(statement.get("Resource", [])):
             if "*" in stack.text(resource):
                 assert set(listed(statement["Action"])) <= PATTERNS_ALLOWED, statement
@@ -105,7 +106,7 @@ def test_functions_with_custom_rules_may_only_write_their_logs(stack: Stack):
 
 
 def test_functions_with_custom_rules_know_only_their_file(stack: Stack):
-    for function in stack.of("AWS::Lambda::Function").values():
+    for function in each(stack.of("AWS::Lambda::Function").values(), at_least=10):
         if function["Handler"] == "functions.handlers.run_custom_rule.handler":
             assert set(function.get("Environment", {}).get("Variables", {})) <= {"SMDEBUG_RULE_FILE"}
 
@@ -171,7 +172,7 @@ def test_only_services_send_to_queues_and_for_named_sources(stack: Stack):
 
 def test_services_whose_sources_do_not_name_their_account_send_for_this_account_only(stack: Stack):
     """The ARN of a bucket names no account; that of a rule of EventBridge does, which sends no account."""
-    for statement in senders(stack):
+    for statement in each(senders(stack), at_least=2):
         is_eventbridge = statement["Principal"]["Service"] == "events.amazonaws.com"
         this_account = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
         assert statement["Condition"].get("StringEquals") == (None if is_eventbridge else this_account)
@@ -186,7 +187,7 @@ def test_only_rules_of_this_account_may_call_functions(stack: Stack):
 
 
 def test_services_assume_roles_for_this_account_only(stack: Stack):
-    for name, role in stack.of("AWS::IAM::Role").items():
+    for name, role in each(stack.of("AWS::IAM::Role").items(), at_least=10):
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
         service = trust["Principal"].get("Service")
         if service not in (None, "lambda.amazonaws.com"):  # functions assume only their own
@@ -224,7 +225,7 @@ def test_queues_topic_and_table_are_encrypted(default_stack: Stack, full_stack: 
 
 
 def test_roles_may_use_the_key_of_what_they_access(full_stack: Stack):
-    for policy in full_stack.of("AWS::IAM::Policy").values():
+    for policy in each(full_stack.of("AWS::IAM::Policy").values(), at_least=10):
         may = {
             action
             for statement in policy["PolicyDocument"]["Statement"]

@@ -15,6 +15,7 @@ from infra.packaging.assets import ROOT
 from infra.settings import Architecture, Removal, Settings
 from infra.training_debugger import TrainingDebugger
 from tests.infra.conftest import UNBUNDLED, Stack
+from tests.support.looking import each
 
 FUNCTIONS = ROOT / "functions"
 
@@ -41,7 +42,7 @@ def test_runs_and_step_index_are_retained_unless_configured(synthesize: Callable
 
 
 def test_a_rolled_back_creation_leaves_nothing_behind(default_stack: Stack):
-    for resource in default_stack.resources.values():
+    for resource in each(default_stack.resources.values(), at_least=90):
         # `Retain` would keep the resource even then, and deletion protection would fail the rollback.
         assert resource.get("DeletionPolicy") != "Retain", resource["Type"]
         assert not resource.get("Properties", {}).get("DeletionProtectionEnabled")

@@ -27,6 +27,7 @@ from infra.functions import EVALUATION
 from local_aws import moto_fixes
 from tests.functions import deployed_settings
 from tests.infra.conftest import Stack
+from tests.support.looking import each
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 EXECUTION = deployed_settings.settings().execution  # seconds for beginning something
@@ -87,7 +88,7 @@ def test_every_failure_sends_a_reminder():
 
 
 def test_calls_of_unavailable_services_are_retried():
-    for name, task in tasks().items():
+    for name, task in each(tasks().items(), at_least=10):
         if task["Resource"].endswith("lambda:invoke"):
             assert retry_seconds(task, "Lambda.TooManyRequestsException") >= 30, name
         else:

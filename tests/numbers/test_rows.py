@@ -14,6 +14,7 @@ from smdebug.numbers.rows import (
     sample_size,
     sampled_places,
 )
+from tests.support.looking import each
 
 
 def row_of(array):
@@ -75,7 +76,7 @@ def test_a_sample_of_a_matrix_meets_many_of_its_columns():
 @given(arrays.arrays(np.float32, st.integers(1, 60), elements=st.floats(-10, 10, width=32)))
 def test_quantiles_of_a_small_tensor_are_those_of_all_its_values(values):
     row = row_of(values)
-    for quantile in QUANTILES:
+    for quantile in each(QUANTILES, at_least=7):
         expected = np.quantile(values.astype(np.float64), quantile)
         assert row[f"p{round(100 * quantile):02d}"] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 

@@ -8,6 +8,7 @@ import smdebug
 import smdebug.xgboost as smd
 from smdebug.trials.observations.whole_run import ObservationsUnavailable
 from tests.frameworks.xgboost.test_hook import EVERY_ROUND, PARAMETERS, data, train
+from tests.support.looking import each
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_each_training_after_start_is_observed_with_its_data(tmp_path):
     with smdebug.start(tmp_path / "run") as watching:
         train(rounds=3)
         train(rounds=3)
-    for run in watching.runs:
+    for run in each(watching.runs, at_least=2):
         trial = smd.create_trial(run)
         assert {"labels", "predictions"} <= set(trial.statistics(2).names)
         assert trial.facts(2)["data"]["shapes"] == [[40, 4]]

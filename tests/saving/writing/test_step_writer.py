@@ -21,6 +21,7 @@ from smdebug.saving.writing.step_writer import GATHERED_UP_TO, WRITTEN_AT_ONCE, 
 from smdebug.storage import ByteSpan
 from smdebug.storage.memory import MemoryStorage
 from tests.support.faulty_storage import FaultyStorage, failing, tearing
+from tests.support.looking import each
 
 EVENT_KEY = "events/000000000007/000000000007_worker_0.tfevents"
 INDEX_KEY = "index/000000000/000000000007_worker_0.json"
@@ -213,7 +214,7 @@ def test_every_array_is_read_back_unchanged(tensors):
         for name, array in tensors:
             writer.write_tensor(name, array)
     values = values_in(storage)
-    for name, array in dict(tensors).items():
+    for name, array in each(dict(tensors).items()):
         assert values[name].shape == array.shape
         assert values[name].dtype == array.dtype.newbyteorder("=")
         np.testing.assert_array_equal(values[name], array)

@@ -20,6 +20,7 @@ from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import no_refresh
 from smdebug.trials.past.history import ChainedHistory, MemoryHistory, StepSummary
 from smdebug.trials.past.listed_history import ListedHistory
+from tests.support.looking import each
 from tests.trials.viewing import (
     COLLECTIONS,
     FarStorage,
@@ -226,6 +227,6 @@ def test_a_view_that_moves_about_answers_as_one_that_is_new(storage: MemoryStora
 @given(storage=runs())
 def test_steps_looked_at_one_after_the_other_need_no_record(storage: MemoryStorage) -> None:
     alone, helped = view_of(storage, MemoryHistory()), view_of(storage, recorded(storage, 10**6))
-    for step, workers in written_by(storage).items():
+    for step, workers in each(written_by(storage).items()):
         assert alone.move_to(step, workers) == helped.move_to(step, workers)
         compare(alone, helped, [0, 1, 2, step - 1, step, step + 1])

@@ -18,6 +18,7 @@ from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.past.history import ChainedHistory, MemoryHistory, StepSummary
 from smdebug.trials.past.listed_history import ListedHistory
 from smdebug.trials.past.remembered_history import RememberedHistory
+from tests.support.looking import each
 from tests.trials.viewing import FarStorage
 from tests.trials.writing import begin, write_step
 
@@ -147,7 +148,7 @@ def test_a_listing_has_a_single_step(steps: list[int], last: int, is_listed: boo
         list(history.before(10**9))
     for step in steps:
         assert history.at(step) == (summary_at(step) if step <= last else None)
-    for step in {-1, 0, 1, last} - set(steps):
+    for step in each({-1, 0, 1, last} - set(steps)):
         assert history.at(step) is None
 
 

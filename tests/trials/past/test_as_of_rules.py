@@ -26,6 +26,7 @@ from tests.rules.made_runs import STANDARD_COLLECTIONS
 from tests.smdebug_rules.failing_parameters import COLLECTIONS as MORE_COLLECTIONS
 from tests.smdebug_rules.failing_parameters import TENSORS, value
 from tests.smdebug_rules.failing_parameters import made as made_with_parameters
+from tests.support.looking import each
 from tests.trials.viewing import FarStorage, Recorder, view_of, written_by
 from tests.trials.writing import begin, open_trial, write_step
 
@@ -110,7 +111,7 @@ def test_a_rule_finds_over_views_what_it_finds_over_the_ended_run(
     for step, workers in written_by(others).items():
         known_of_other.record(looking, looking.move_to(step, workers))
     state = None
-    for step, workers in written_by(storage).items():
+    for step, workers in each(written_by(storage).items()):
         # A new process every time, which has nothing but the table and the state.
         view = view_of(storage, known, far=FarStorage(storage))
         known.record(view, view.move_to(step, workers))
