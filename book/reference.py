@@ -14,6 +14,7 @@ HELP_WIDTH = 88
 API = {
     "Saving": (
         "start",
+        "log",
         "Hook",
         "SaveConfig",
         "SaveConfigMode",

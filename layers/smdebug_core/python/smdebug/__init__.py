@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.launching.starting import start
     from smdebug.runs.evaluation.diagnosing import diagnose
+    from smdebug.saving.hooks.logged import log
     from smdebug.saving.hooks.loop_hook import Hook
 
 follow_old_addresses()
@@ -26,6 +27,7 @@ __all__ = [
     "SaveConfigMode",
     "__version__",
     "diagnose",
+    "log",
     "modes",
     "start",
 ]
@@ -38,6 +40,7 @@ _HOMES = {
     "SaveConfig": "smdebug.config.save_config",
     "SaveConfigMode": "smdebug.config.save_config",
     "diagnose": "smdebug.runs.evaluation.diagnosing",
+    "log": "smdebug.saving.hooks.logged",
     "start": "smdebug.launching.starting",
 }
 _ROOMS = {"ui"}  # smdebug.ui(…) needs no import of its own: the module can be called

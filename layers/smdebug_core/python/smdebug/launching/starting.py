@@ -14,7 +14,7 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.launching.scripts import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
 from smdebug.logger import get_logger
+from smdebug.saving.hooks.logged import log
 from smdebug.saving.place.places import place_for_a_run, unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
 
@@ -49,6 +50,12 @@ class Watched:
         self.runs.append(place)
         get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
         return hook
+
+    def log(
+        self, numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
+    ) -> None:
+        """Log numbers of your own, as `smdebug.log` does."""
+        log(numbers, step=step, **named)
 
     def stop(self) -> None:
         """End the runs: write what is still open. Trainings are no longer watched."""

@@ -202,7 +202,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, ast.Module | _NotPy
     """Parse the whole text, or statement by statement if there is an error in it.
 
     A statement may need several chunks, such as the lines of a string at the left margin: as many as the
-    parser calls incomplete, and one more. Once the parsed lines are a multiple of the text, no more are tried.
+    parser calls incomplete, and one more. When many lines were parsed for it, no more are tried.
     """
     whole = _parsed(lines, 1)
     if isinstance(whole, ast.Module):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug.exceptions import TrainingStopped
+from smdebug.exceptions import SMDebugError, TrainingStopped
 from smdebug.logger import get_logger
 from smdebug.pytorch.hook import Hook, TorchOptions
 from smdebug.pytorch.observing.facts import batch_facts
@@ -47,15 +47,11 @@ class AroundHook:
         self.model: Any = None
 
     def save_logged(self, name: str, value: Any) -> None:
-        """Save a number that the Trainer logs: in the series of that name under the default plan.
-
-        The series `loss` has the loss of every batch, so what is logged under that name is `logged/loss`.
-        """
-        hook = self.hook
-        if hook.observations is not None:
-            hook.carry(f"logged/{name}" if name == "loss" else name, value)
-        if hook.observations is None or hook.tensorboard_dir is not None:
-            hook.save_scalar(name, value)
+        """Save a number that the Trainer logs."""
+        try:
+            self.hook.log({name: value})
+        except SMDebugError as error:  # the user has logged it with the Trainer, and not here
+            self.hook.warn_once(f"{name} is not kept: {error}", f"logged {name}")
 
     def observe_batch(self, batch: Any) -> None:
         """Measure the tensors of a batch, under the default plan: a model may take them in any way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,8 +13,9 @@ from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.files.origin import Origin
-from smdebug.runs.conditions import Condition, refuse_unknown_names
+from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
 from smdebug.runs.evaluation.diagnosing import diagnose
+from smdebug.runs.metrics import last_metrics
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import TrainingLoss, training_loss
@@ -36,6 +37,8 @@ class ListedRun:
     loss: float | None = None
     """The loss of its last step of training."""
     best_loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The last value of each number that was logged, and of the learning rate."""
     saved_at: datetime | None = None
     origin: Origin = field(default_factory=Origin)
     problems: tuple[str, ...] | None = None
@@ -60,12 +63,13 @@ class ListedRun:
             **origin.packages,
         }
         del around["config"], around["packages"]
-        return {**around, **origin.config}
+        return {**self.metrics, **around, **origin.config}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
             **vars(self),
+            "metrics": dict(self.metrics),
             "saved_at": self.saved_at.isoformat() if self.saved_at else None,
             "origin": self.origin.to_dict(),
             "problems": None if self.problems is None else list(self.problems),
@@ -101,6 +105,27 @@ def progress_over(
         yield path, names[path]
 
 
+def sorted_by(runs: Sequence[ListedRun], name: str) -> list[ListedRun]:
+    """Return the runs with the lowest value of that name first, or of `-name` the highest.
+
+    Runs without the value come last. Raise `SMDebugValueError` if no run has it.
+    """
+    key = name.removeprefix("-")
+    refuse_unknown_names([Condition(key, "=", "")], [run.facts() for run in runs])
+
+    def place(run: ListedRun) -> tuple[bool, float, str]:
+        facts = run.facts()
+        found = key_of(key, facts)
+        value = None if found is None else facts[found]
+        if isinstance(value, bool) or value is None or value != value:
+            return True, 0.0, ""
+        if isinstance(value, int | float):
+            return False, -value if name.startswith("-") else value, ""
+        return False, 0.0, str(value)
+
+    return sorted(runs, key=place)
+
+
 def varying(runs: Sequence[ListedRun], most: int) -> list[str]:
     """Return the names of the configuration values that differ between the runs, at most so many."""
     return differing([run.origin.config for run in runs])[:most]
@@ -126,9 +151,11 @@ def _listed(path: str, name: str) -> ListedRun:
         return ListedRun(path, name, state="unreadable", error=" ".join(str(error).split()))
     problem, origin = "", None
     loss: TrainingLoss | None = None
+    metrics: dict[str, float] = {}
     try:
         origin = trial.origin
         loss = training_loss(trial)
+        metrics = last_metrics(trial)
     except SMDebugError as error:
         problem = " ".join(str(error).split())
     if trial.damaged_files:
@@ -146,6 +173,7 @@ def _listed(path: str, name: str) -> ListedRun:
         last_step=steps[-1] if steps else None,
         loss=None if loss is None else loss.last,
         best_loss=None if loss is None else loss.best,
+        metrics=metrics,
         saved_at=None if saved is None else datetime.fromtimestamp(saved, UTC),
         origin=origin or Origin(),
         error=problem,

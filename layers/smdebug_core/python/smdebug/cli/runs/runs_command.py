@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from smdebug.runs.listing import ListedRun
 
 _MOST_COLUMNS = 5
+_MOST_METRICS = 3
+_ALWAYS = {"name", "state", "steps", "loss", "saved_at"}
 
 
 @click.command("runs")
@@ -30,6 +32,17 @@ _MOST_COLUMNS = 5
     metavar="CONDITION",
     help='List only runs with this configuration: "lr<1e-3", "tags=baseline"; can be repeated.',
 )
+@click.option(
+    "--sort",
+    metavar="NAME",
+    help='Begin with the lowest value: "loss", "lr"; with the highest: "-accuracy".',
+)
+@click.option("--best", is_flag=True, help="List only the first run of that order; by default of best_loss.")
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    help="Show these values, separated by commas, instead of the parameters in which the runs differ.",
+)
 @click.option("--failing", is_flag=True, help="Evaluate each run, and list those with problems.")
 @click.option("--watched", is_flag=True, help="List only unfinished runs of the deployed debugger.")
 @stack_option
@@ -37,6 +50,9 @@ _MOST_COLUMNS = 5
 def command(
     place: str | None,
     conditions: tuple[str, ...],
+    sort: str | None,
+    best: bool,
+    columns: str | None,
     failing: bool,
     watched: bool,
     stack: str | None,
@@ -47,47 +63,63 @@ def command(
     PLACE is a folder or s3://bucket/prefix. The columns are the hyperparameters in which the runs differ. A
     CONDITION is a name, one of < <= > >= = != ~ and a value; ~ matches part of a text. Names are those of the
     configuration (`lr` is also `optimizer.lr`), and tags, note, commit, branch, dirty, command, host, python,
-    torch and other packages, loss, best_loss, steps, state and name. `loss` is the last of the training.
+    torch and other packages, loss, best_loss, steps, state and name, and of numbers that were logged. `loss`
+    and what was logged are the last values.
 
     \b
     Examples:
       smdebug runs ./runs
       smdebug runs s3://bucket/team --where "lr<1e-3" --failing
       smdebug runs ./runs --where optimizer=adam --where "loss>2" --json
+      smdebug runs ./runs --sort=-accuracy --columns accuracy,learning_rate
+      smdebug runs ./runs --where tags=sweep --sort loss --best
       smdebug runs --watched
 
     Exits with 0, with 1 if --failing lists a run, and with 3 if PLACE or the debugger cannot be read.
     """
     if place is None:
-        if conditions or failing:
-            raise click.UsageError("--where and --failing need a PLACE: smdebug runs ./runs --failing")
+        if conditions or failing or sort or best or columns:
+            raise click.UsageError(
+                "--where, --sort, --best, --columns and --failing need a PLACE: smdebug runs ./runs --failing"
+            )
         _print_deployed(stack, watched, as_json)
         return exit_codes.PASSED
     if watched or stack is not None:
         raise click.UsageError("--watched and --stack are for the deployed debugger, without a PLACE")
     from smdebug.runs.conditions import parse_condition
-    from smdebug.runs.listing import list_runs
+    from smdebug.runs.listing import list_runs, sorted_by
 
     where = [parse_condition(condition) for condition in conditions]
     runs = list_runs(place, where=where, failing=failing, progress=progress("reading runs"))
+    if (order := sort or ("best_loss" if best else "")) and runs:
+        runs = sorted_by(runs, order)
+    if best:
+        runs = runs[:1]
     if as_json:
         print_json([run.to_dict() for run in runs])
     else:
-        _print_runs(runs, [condition.name for condition in where])
+        asked = [condition.name for condition in where] + [order.removeprefix("-")] * bool(order)
+        _print_runs(runs, asked, columns)
     return exit_codes.FOUND if failing and runs else exit_codes.PASSED
 
 
-def _print_runs(runs: list[ListedRun], asked: list[str]) -> None:
-    from smdebug.runs.conditions import key_of
+def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None) -> None:
+    from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
     from smdebug.runs.listing import varying
-    from smdebug.runs.origins import value_in_words
 
     if not runs:
         print_line("No run matches.")
         return
-    of_config = dict.fromkeys(name for run in runs for name in run.origin.config)
-    named = [key for name in asked if (key := key_of(name, of_config)) is not None]
-    shown = list(dict.fromkeys([*named, *varying(runs, _MOST_COLUMNS)]))
+    facts = [run.facts() for run in runs]
+    every = dict.fromkeys(name for of_run in facts for name in of_run)
+    if columns is not None:
+        asked = [name for name in map(str.strip, columns.split(",")) if name]
+        refuse_unknown_names([Condition(name, "=", "") for name in asked], facts)
+    chosen = [key for name in asked if (key := key_of(name, every)) is not None and key not in _ALWAYS]
+    if columns is None:
+        logged = dict.fromkeys(name for run in runs for name in run.metrics)
+        chosen += [*varying(runs, _MOST_COLUMNS), *list(logged)[:_MOST_METRICS]]
+    shown = list(dict.fromkeys(chosen))
     judged = any(run.problems is not None for run in runs)
     print_table(
         ("run", "state", "steps", "loss", "saved", *shown, *(["problem"] if judged else [])),
@@ -98,16 +130,22 @@ def _print_runs(runs: list[ListedRun], asked: list[str]) -> None:
                 run.steps,
                 number(run.loss),
                 moment(run.saved_at),
-                *(value_in_words(run.origin.config.get(name)) for name in shown),
+                *(_in_words(of_run.get(name)) for name in shown),
                 *([_problems(run.problems or ())] if judged else []),
             )
-            for run in runs
+            for run, of_run in zip(runs, facts, strict=True)
         ],
     )
     for run in runs:
         if run.error:
             print_line(bad(f"{run.name}: ") + run.error)
     print_line(faint(counted(len(runs), "run")))
+
+
+def _in_words(value: Any) -> str:
+    from smdebug.runs.origins import value_in_words
+
+    return number(value) if isinstance(value, float) else value_in_words(value)
 
 
 def _problems(problems: tuple[str, ...]) -> str:

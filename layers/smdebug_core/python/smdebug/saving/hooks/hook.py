@@ -11,6 +11,7 @@ from smdebug.files.framing import Checksum
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.arrays.adapter import NamedTensors
 from smdebug.saving.hooks.base_hook import BaseHook, ScalarCache
+from smdebug.saving.hooks.logged import checked_numbers, checked_step
 from smdebug.saving.hooks.options import HookOptions, takes, with_options_of
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.default_plan import DefaultPlan
@@ -37,6 +38,9 @@ class CallbackHook(BaseHook):
       `names_with_outputs` and `count_outputs`;
     - it calls `record_inputs`, `record_outputs`, `assign`, `mark_interrupted`, `warn_once` and `guarded`.
     """
+
+    own_series: frozenset[str] = frozenset({"loss"})
+    """The series that the hook makes of every batch: what is logged under these names is `logged/<name>`."""
 
     @with_options_of(HookOptions)
     def __init__(
@@ -134,6 +138,21 @@ class CallbackHook(BaseHook):
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
         if self.recorder.due:
             self.record_numbered(f"{name}_output_", self.tensors_in(values))
+
+    def log(
+        self, numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
+    ) -> None:
+        """Keep numbers of your own, such as `hook.log(accuracy=0.9)` or `hook.log({"val/accuracy": 0.9})`.
+
+        They belong to the step that runs, or ran last, unless `step` names another. Under the default plan
+        each is a series, like the loss; else it is saved as `scalar/<name>`.
+        """
+        at = checked_step(step)
+        for name, number in checked_numbers(self.adapter.number, {**(numbers or {}), **named}).items():
+            series = f"logged/{name}" if name in self.own_series else name
+            self.recorder.log(name, number, at, series=series)
+            if self.observations is not None and self.tensorboard_dir is not None:
+                self.save_scalar(name, number)
 
     def carry(self, name: str, value: Any) -> None:
         """Keep one number of this step for the series of that name, if the default plan is active."""

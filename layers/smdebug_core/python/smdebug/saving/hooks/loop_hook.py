@@ -26,6 +26,8 @@ RATES = frozenset({"learning_rate", "lr"})
 class LoopHook(FrameworkHook):
     """The hook of a loop that records everything itself: its loss, rate and parameters are not seen."""
 
+    own_series = frozenset()
+
     def set_up(self, options: HookOptions) -> None:
         self._loss_terms = LossTerms()
         super().set_up(options)

@@ -47,9 +47,12 @@ class _Waiting(NamedTuple):
     """A value that was saved before the first step."""
 
     name: str
-    array: Array
+    array: Any
     timestamp: float | None
     is_scalar: bool
+    series: str = ""
+    """The series of a number that was logged."""
+    step: int | None = None
 
 
 class Recorder:
@@ -335,6 +338,20 @@ class Recorder:
         if observer is not None and clock is not None:
             observer.carry(name, value, clock, self.passed)
 
+    def log(self, name: str, number: Any, step: int | None, *, series: str) -> None:
+        """Keep a number of the user's: in a series, or else as a scalar of the step."""
+        offer = _ROWS[self.state].save
+        if offer is Offer.WAIT:
+            self._waiting.append(_Waiting(name, number, None, is_scalar=True, series=series, step=step))
+        elif offer is not Offer.IGNORE and self._carrying is None:
+            self.save(f"scalar/{name}", np.array(float(number)), is_scalar=True)
+        elif offer is not Offer.IGNORE and step is None:
+            self.carry(series, number)
+        elif offer is not Offer.IGNORE and step is not None:
+            assert self._carrying is not None
+            mode = self.last_begun.mode if self.last_begun is not None else ModeKeys.TRAIN
+            self._carrying.carry(series, number, StepClock(step, mode, step))
+
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
         """Log a metric of the SageMaker job, in one."""
         clock = self.clock
@@ -357,7 +374,10 @@ class Recorder:
     def _save_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for value in waiting:
-            self.save(value.name, value.array, value.timestamp, is_scalar=value.is_scalar)
+            if value.series:
+                self.log(value.name, value.array, value.step, series=value.series)
+            else:
+                self.save(value.name, value.array, value.timestamp, is_scalar=value.is_scalar)
 
     def _is_handed_over(self) -> bool:
         """Whether the last step was handed to the writer, so that a value comes late."""

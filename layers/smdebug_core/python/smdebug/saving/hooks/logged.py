@@ -1,0 +1,114 @@
+"""Numbers that a training logs: `smdebug.log(accuracy=0.9)`, wherever its hook was made."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Mapping
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smdebug.amounts import counted
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.files.names import LEARNING_RATES, SYSTEM
+from smdebug.logger import get_logger
+from smdebug.saving.arrays.adapter import FrameworkAdapter
+from smdebug.saving.hooks import singleton
+
+MOST_WAITING = 1000
+
+
+class _Logged(NamedTuple):
+    """Numbers that were logged before there was a hook."""
+
+    numbers: Mapping[str, Any]
+    step: int | None
+
+
+_waiting: list[_Logged] = []
+
+
+def log(numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any) -> None:
+    """Log numbers of the training: `smdebug.log(accuracy=0.9)` or `smdebug.log({"val/f1": 0.8})`.
+
+    They belong to the step that runs, or ran last, unless `step` names another. Before the first step of the
+    first training they wait for it. Each is a series of the run, like its loss: `trial.series("accuracy")`.
+    """
+    given = {**(numbers or {}), **named}
+    hook: Any = singleton.current_hook()
+    if hook is not None:
+        hook.log(given, step=step)
+        return
+    at, numbers_now = checked_step(step), checked_numbers(float, given)
+    if not _waiting:
+        singleton.when_made(_hand_over)
+        atexit.register(_report_waiting)
+    if len(_waiting) < MOST_WAITING:
+        _waiting.append(_Logged(numbers_now, at))
+
+
+def _hand_over(hook: Any) -> None:
+    """Give a hook that was made what was logged before it."""
+    waiting, _waiting[:] = _waiting[:], []
+    for numbers, step in waiting:
+        hook.log(numbers, step=step)
+
+
+def _report_waiting() -> None:
+    if _waiting:
+        names = dict.fromkeys(name for numbers, _ in _waiting for name in numbers)
+        get_logger().warning(
+            "smdebug.log: %s (%s) were not saved, because no training was watched. "
+            'Call smdebug.start("runs/a") before the training',
+            counted(len(_waiting), "call"),
+            ", ".join(names),
+        )
+
+
+def checked_numbers(number_of: Callable[[Any], Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers to log; raise if a name is none, or a value is not one number."""
+    numbers = {}
+    for name, value in given.items():
+        if not isinstance(name, str) or not name.strip():
+            raise SMDebugTypeError(f"What is logged has a name, such as log(accuracy=0.9), not {name!r}")
+        if name.startswith((LEARNING_RATES, f"{SYSTEM}/")):
+            raise SMDebugValueError(f"{name} is measured by the library: log it under another name")
+        try:
+            number = None if isinstance(value, str | bytes) else number_of(value)
+        except (TypeError, ValueError, RuntimeError):
+            number = None
+        if number is None:
+            raise SMDebugTypeError(f"{name} must be one real number to be logged, not {_short(value)}")
+        numbers[name] = number
+    return numbers
+
+
+def checked_step(step: Any) -> int | None:
+    """Return the step to log numbers for; raise if it is none."""
+    if step is None:
+        return None
+    try:
+        number = index(step)
+    except TypeError:
+        raise SMDebugTypeError(f"step is the number of a training step, not {step!r}") from None
+    if number < 0:
+        raise SMDebugValueError(f"step is the number of a training step, from 0 on, not {number}")
+    return number
+
+
+def real_number(adapter: FrameworkAdapter, name: str, value: Any) -> np.ndarray[Any, Any]:
+    """Return a scalar as an array; raise if it is not one real number."""
+    try:
+        array = adapter.to_array(value)
+        if array.size == 1 and array.dtype.kind not in "USOc":
+            float(array.reshape(-1)[0])
+            return array
+    except (TypeError, ValueError):
+        pass
+    raise SMDebugTypeError(f"Scalar {name} must be one real number, not {value!r}")
+
+
+def _short(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"{value!r:.60}" if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"

@@ -1,0 +1,81 @@
+"""The order, the best and the columns of a list of runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import smdebug
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Three runs of the default plan with what they logged, and one of chosen tensors."""
+    place = tmp_path_factory.mktemp("sweep")
+    for number, rate in enumerate((0.1, 0.01, 0.001)):
+        with smdebug.Hook(str(place / f"run{number}"), config={"lr": rate, "layers": 2}) as hook:
+            for step in range(8):
+                with hook.step():
+                    hook.record_all({"loss": 1 / (1 + step) + rate, "learning_rate": rate})
+                hook.log(accuracy=step / 10 - rate)
+    choice = {"include_collections": ["losses"], "save_config": smdebug.SaveConfig(save_interval=1)}
+    with smdebug.Hook(str(place / "old"), config={"lr": 1, "layers": 2}, **choice) as hook:
+        for _ in range(3):
+            with hook.step():
+                hook.record("loss", 1.0)
+            hook.log({"val/acc": 0.5})
+    return place
+
+
+def names(answer):
+    return [run["name"] for run in answer.json]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("loss", ["run2", "run1", "run0", "old"]),
+        ("-loss", ["old", "run0", "run1", "run2"]),
+        ("lr", ["run2", "run1", "run0", "old"]),
+        ("-accuracy", ["run2", "run1", "run0", "old"]),
+        ("accuracy", ["run0", "run1", "run2", "old"]),
+        ("val/acc", ["old", "run0", "run1", "run2"]),
+        ("-steps", ["run0", "run1", "run2", "old"]),
+        ("name", ["old", "run0", "run1", "run2"]),
+    ],
+)
+def test_runs_are_in_the_order_that_is_asked_for_and_those_without_the_value_last(ask, runs, order, expected):
+    assert names(ask("runs", runs, f"--sort={order}", "--json")) == expected
+
+
+def test_the_best_run_has_the_lowest_loss_or_the_first_place_of_the_order(ask, runs):
+    assert names(ask("runs", runs, "--best", "--json")) == ["run2"]
+    assert names(ask("runs", runs, "--best", "--sort=-lr", "--json")) == ["old"]
+    assert names(ask("runs", runs, "--best", "--where", "lr>=0.1", "--json")) == ["run0"]
+    assert ask("runs", runs, "--best", "--where", "lr>7").out == "No run matches.\n"
+
+
+def test_what_was_logged_is_a_column_and_can_be_searched(ask, runs):
+    head, *lines = ask("runs", runs).out.splitlines()
+    assert head.split()[5:] == ["lr", "val/acc", "accuracy", "learning_rate"]
+    assert lines[3].split()[-2:] == ["0.699", "0.001"]
+    assert lines[0].split()[-2:] == ["–", "–"]
+    assert names(ask("runs", runs, "--where", "accuracy>0.65", "--json")) == ["run1", "run2"]
+    assert names(ask("runs", runs, "--where", "learning_rate<0.05", "--json")) == ["run1", "run2"]
+    assert ask("runs", runs, "--json").json[1]["metrics"] == {"accuracy": 0.6, "learning_rate": 0.1}
+
+
+def test_columns_are_those_that_are_asked_for(ask, runs):
+    head, *lines = ask("runs", runs, "--columns", "layers, accuracy,host", "--sort", "lr").out.splitlines()
+    assert head.split() == ["run", "state", "steps", "loss", "saved", "layers", "accuracy", "host"]
+    assert lines[0].split()[0] == "run2"
+
+
+@pytest.mark.parametrize("option", ["--sort=acuracy", "--columns=lr,acuracy"])
+def test_a_name_that_no_run_has_is_refused_with_the_nearest(ask, runs, option):
+    answer = ask("runs", runs, option)
+    assert (answer.code, "Did you mean accuracy?" in answer.err) == (2, True)
+
+
+def test_an_order_needs_a_place(ask):
+    answer = ask("runs", "--best")
+    assert (answer.code, "need a PLACE" in answer.err) == (2, True)
