@@ -99,13 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         tests = copies[0].tests_by_line(room.code, room.tests, options.processes)
         print(f"{len(tests.seconds):,} tests. Trying {len(chosen):,} edits ...", flush=True)
         tried = []
-        for number, one in enumerate(try_all(chosen, copies, tests), start=1):
-            tried.append(one)
-            if not one.is_noticed:
-                print(f"\r{one}", flush=True)
+        for number, edited in enumerate(try_all(chosen, copies, tests), start=1):
+            tried.append(edited)
+            if not edited.is_noticed:
+                print(f"\r{edited}", flush=True)
             if sys.stderr.isatty():
                 print(f"\r{number} of {len(chosen)}", end="", file=sys.stderr, flush=True)
-    noticed = sum(bool(one.is_noticed) for one in tried)
+    noticed = sum(bool(edited.is_noticed) for edited in tried)
     share = noticed / len(tried) if tried else 1.0
     print(f"{options.room}: {noticed} of {len(tried)} edits were noticed ({share:.0%}; {WANTED:.0%} wanted)")
     return 0 if share >= WANTED else 1

@@ -56,7 +56,7 @@ class WatchingHook(Protocol):
 
     def guarded(self, capture: Callable[[], object]) -> None: ...
 
-    def fail(self, error: Exception) -> None: ...
+    def leave_out(self, error: Exception) -> None: ...
 
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
@@ -210,7 +210,7 @@ def _after_layer(around: AroundLayer, module: nn.Module, args: Any, kwargs: Any,
         if around.outputs:
             around.hook.record_outputs(around.name, output)
     except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
-        around.hook.fail(error)
+        around.hook.leave_out(error)
 
 
 class AfterAccumulation(_OfHook):

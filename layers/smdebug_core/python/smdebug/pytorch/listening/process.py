@@ -254,5 +254,5 @@ class SkippedSteps:
             self._hook.guarded(lambda: gradients.used_by(optimizer))
 
     def fail(self, error: Exception) -> None:
-        """Log what went wrong, and save nothing from now on."""
-        self._hook.fail(error)
+        """Log what went wrong; that is left out, and the rest is saved."""
+        self._hook.leave_out(error)

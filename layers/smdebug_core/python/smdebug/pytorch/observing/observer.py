@@ -49,7 +49,7 @@ class ObservedHook(Protocol):
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
     def note_update(self) -> None: ...
-    def fail(self, error: Exception) -> None: ...
+    def leave_out(self, error: Exception) -> None: ...
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
 
@@ -168,8 +168,8 @@ class TorchObserver:
         self._observations.note(**facts.batch_facts(tensors))
 
     def fail(self, error: Exception) -> None:
-        """Log what went wrong, and save nothing from now on."""
-        self._hook.fail(error)
+        """Log what went wrong; that is left out, and the rest is saved."""
+        self._hook.leave_out(error)
 
     # What the process does
 
@@ -202,7 +202,7 @@ class TorchObserver:
 
     def after_scaling(self, scaler: Any) -> None:
         if self._recorder.due:
-            scale = scaler._scale
+            scale = getattr(scaler, "_scale", None)  # one that is not enabled has none
             if isinstance(scale, torch.Tensor):
                 kept = scale.detach().clone()
                 self._observations.note(loss_scale=lambda: float(kept))
@@ -220,7 +220,7 @@ class TorchObserver:
         try:
             call(argument)
         except Exception as error:  # noqa: BLE001
-            self._hook.fail(error)
+            self._hook.leave_out(error)
 
     # Optimizers
 
@@ -277,7 +277,7 @@ class TorchObserver:
             if mode is _EVAL:
                 self._hook.note_update()
         except Exception as error:  # noqa: BLE001
-            self._hook.fail(error)
+            self._hook.leave_out(error)
 
     def _updated(self, optimizer: Any) -> _OptimizerState:
         """Measure what an optimizer has changed, and return what is known of it."""

@@ -203,11 +203,15 @@ class CallbackHook(BaseHook):
         self.recorder.warn_once(message, kind)
 
     def guarded(self, capture: Callable[[], object]) -> None:
-        """Capture something; the training continues whatever goes wrong."""
+        """Capture something. If that goes wrong it is left out, and all else goes on."""
         try:
             capture()
         except Exception as error:  # noqa: BLE001
-            self.fail(error)
+            self.leave_out(error)
+
+    def leave_out(self, error: Exception) -> None:
+        """Log, once for each place in the code, what went wrong; the rest is saved."""
+        self.recorder.leave_out(error)
 
     def fail(self, error: Exception) -> None:
         """Log what went wrong, and save nothing from now on."""

@@ -27,6 +27,7 @@ from smdebug.files.observations import (
     ObservedTensor,
     json_array,
 )
+from smdebug.logger import get_logger
 from smdebug.numbers.rows import (
     ABSENT,
     MEASURED,
@@ -347,7 +348,15 @@ def _series(values: Sequence[Carried]) -> Array:
 
 
 def _facts(facts: dict[str, Any]) -> Array:
-    return json_array({name: fact() if callable(fact) else fact for name, fact in facts.items()})
+    known = {}
+    for name, fact in facts.items():
+        try:
+            known[name] = fact() if callable(fact) else fact
+        except Exception as error:  # noqa: BLE001 - one fact less, and not the step
+            get_logger().warning(
+                "The fact %s is left out of a step: %s: %s", name, type(error).__name__, error
+            )
+    return json_array(known)
 
 
 def _now(array: Array | Later) -> Array:

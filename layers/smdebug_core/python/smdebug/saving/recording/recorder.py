@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from math import inf, prod
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -266,7 +268,7 @@ class Recorder:
                     self.carry(name, value)
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
-            self.fail(error)
+            self.leave_out(error, name)
 
     def observe_together(self, tensors: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
         """Observe those of the tensors that can be measured together; return the others, to be recorded."""
@@ -473,6 +475,20 @@ class Recorder:
     def go_quiet(self) -> None:
         """Save nothing from now on; steps are still counted."""
         self._enter(_QUIET)
+
+    def leave_out(self, error: Exception, what: str = "a part of what is observed") -> None:
+        """Log, once for each place in the code, that something is left out because of an error."""
+        if isinstance(error, MemoryError):  # nor is there any for the rest
+            self.fail(error)
+            return
+        place = traceback.extract_tb(error.__traceback__)[-1:]
+        where = "".join(f"{Path(frame.filename).name}, line {frame.lineno}" for frame in place)
+        get_logger().debug("Left out: %s", what, exc_info=error)
+        self.warn_once(
+            f"smdebug leaves out {what}: {type(error).__name__}: {error} ({where}). All else is saved, and "
+            "the training continues",
+            f"left out {what} {where}",
+        )
 
     def fail(self, error: Exception) -> None:
         """Go quiet because of an error, and log it."""
