@@ -21,7 +21,7 @@ INFRA = ROOT / "infra"
 LOCAL_AWS = ROOT / "local_aws"
 
 # What every room may look into; these four look only into each other.
-COMMON = ("exceptions", "mode_keys", "plain_text", "amounts")
+COMMON = ("exceptions", "mode_keys", "plain_text", "amounts", "extras")
 # room -> the other rooms it may look into
 ARROWS = {
     **{room: set() for room in COMMON},

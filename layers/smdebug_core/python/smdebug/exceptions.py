@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smdebug.extras import install_command
+
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
 
@@ -59,8 +61,7 @@ class FrameworkMissing(SMDebugCustomerError, ImportError):
 
     def __str__(self) -> str:
         return (
-            f"{self.framework} is not installed, and its hook needs it: "
-            f'pip install "smdebug-serverless[{self.extra}]". '
+            f"{self.framework} is not installed, and its hook needs it: {install_command(self.extra)}. "
             "smdebug.Hook saves from any training loop without it."
         )
 

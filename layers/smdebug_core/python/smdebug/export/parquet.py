@@ -11,6 +11,7 @@ import numpy as np
 from smdebug.exceptions import SMDebugCustomerError
 from smdebug.export.observed import Observed
 from smdebug.export.selection import Saved, Selection, nothing_exported, opened
+from smdebug.extras import install_command
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.statistics import COUNTS, STATISTICS, statistics_of, statistics_of_number
 from smdebug.storage.whole_file import whole_file
@@ -41,7 +42,7 @@ def export_parquet(
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise SMDebugCustomerError(
-            'Exporting parquet needs the extra: pip install "smdebug-serverless[export]"'
+            f"Exporting parquet needs the extra: {install_command('export')}"
         ) from error
     columns = [
         ("tensor", arrow.string()),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
+from smdebug.extras import install_command
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,9 +81,7 @@ def panels(
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise SMDebugCustomerError(
-            'Plots need matplotlib: pip install "smdebug-serverless[plots]"'
-        ) from error
+        raise SMDebugCustomerError(f"Plots need matplotlib: {install_command('plots')}") from error
     across = columns or min(4, max(1, round(len(titles) ** 0.5)))
     down = -(-len(titles) // across)
     figure = Figure(figsize=(size[0] * across, size[1] * down), layout="constrained")

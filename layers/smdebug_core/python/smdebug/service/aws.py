@@ -21,6 +21,7 @@ from smdebug.exceptions import (
     StackUnknown,
     StorageUnavailable,
 )
+from smdebug.extras import install_command
 from smdebug.service.log_lines import LogLine, log_line
 from smdebug.service.step_index.attributes import as_attributes, item_in, read_pages
 from smdebug.service.step_index.item_reader import Item, ItemReader, KeyRange
@@ -202,7 +203,7 @@ def default_clients() -> Clients:
         from botocore.config import Config
     except ImportError as error:
         raise SMDebugCustomerError(
-            "Querying a deployed debugger needs boto3: pip install 'smdebug-serverless[aws]'"
+            f"Querying a deployed debugger needs boto3: {install_command('aws')}"
         ) from error
     from smdebug.storage.s3 import region
 

@@ -19,6 +19,7 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StorageUnavailable,
 )
+from smdebug.extras import install_command
 from smdebug.storage.base import S3_SCHEME, Buffer, ByteSpan, Sink
 from smdebug.storage.keys import checked_key, checked_prefix, checked_span, checked_start, is_key
 from smdebug.storage.landing import Landing
@@ -221,7 +222,7 @@ def _make_client(given: Any) -> Any:
         from boto3.session import Session
         from botocore.config import Config
     except ImportError as error:
-        raise SMDebugCustomerError("Runs on S3 need boto3: pip install 'smdebug-serverless[aws]'") from error
+        raise SMDebugCustomerError(f"Runs on S3 need boto3: {install_command('aws')}") from error
     config = Config(
         retries={"mode": "standard", "max_attempts": 6},
         max_pool_connections=2 * REQUESTS_AT_A_TIME,

@@ -86,9 +86,9 @@ def command(
     try:
         from smdebug.ui.web.serving import UiServer
     except ImportError:
-        from smdebug.ui.web.inline import MISSING
+        from smdebug.ui.web.inline import missing_packages
 
-        raise click.ClickException(MISSING) from None
+        raise click.ClickException(missing_packages()) from None
     if rule_file is not None:
         read_file(rule_file)
     debugger = debugger_at(stack) if deployed or stack is not None else None

@@ -14,6 +14,7 @@ import click
 
 from smdebug.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED
 from smdebug.cli.this_machine.shipped import shipped_checkout
+from smdebug.extras import install_command
 
 # Not -m: the package may already have imported the module, and Python would warn. Ctrl-C is blocked until
 # the process can handle it. The lifeline is a pipe that closes when the parent dies, even if it is killed;
@@ -65,7 +66,7 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
     if checkout is None:
         raise click.UsageError(
             "This needs the sources of the application, which this installation lacks: install the wheel "
-            "with pip install 'smdebug-serverless[local]', or run the command inside a checkout."
+            f"with {install_command('local')}, or run the command inside a checkout."
         )
     if not (checkout / Path(*module.split("."))).with_suffix(".py").is_file():
         raise click.UsageError(f"The checkout at {checkout} has no {module}: update it (git pull)")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from smdebug.exceptions import SMDebugError
+from smdebug.extras import install_command
 
 State = Literal["well", "absent", "wrong"]
 
@@ -100,7 +101,7 @@ def _packages() -> Iterator[Check]:
     for extra, (name, purpose) in _EXTRAS.items():
         version = _version(name)
         if version is None:
-            yield Check(name, "absent", f'for {purpose}: pip install "smdebug-serverless[{extra}]"')
+            yield Check(name, "absent", f"for {purpose}: {install_command(extra)}")
         else:
             yield Check(name, "well", version)
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import click
 
+from smdebug.extras import install_command
+
 APP = "app"
 EXTRA = "local"
 _NEEDED = ("moto", "flask", "boto3", "aws_cdk", "awslambdaric", "aws_lambda_powertools")
@@ -52,7 +54,7 @@ def refuse_missing_packages(needed: Iterable[str]) -> None:
         raise click.UsageError(
             f"This runs the application on this machine, for which {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not installed: "
-            f"pip install 'smdebug-serverless[{EXTRA}]'"
+            f"{install_command(EXTRA)}"
         )
 
 

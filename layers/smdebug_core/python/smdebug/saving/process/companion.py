@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.extras import install_command
 from smdebug.logger import get_logger
 
 HERE = "here"
@@ -64,7 +65,7 @@ def checked_alerts(alerts: Any) -> tuple[str, ...]:
         from importlib.util import find_spec
 
         if find_spec("apprise") is None:
-            raise SMDebugValueError("alerts are sent with apprise: pip install 'smdebug-serverless[alerts]'")
+            raise SMDebugValueError(f"alerts are sent with apprise: {install_command('alerts')}")
     return addresses
 
 

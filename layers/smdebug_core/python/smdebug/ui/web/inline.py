@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.extras import install_command
 
 _servers: dict[tuple[str, ...], Inline] = {}
 
@@ -20,7 +21,7 @@ class Inline:
         try:
             from smdebug.ui.web.serving import UiServer
         except ImportError as error:
-            raise SMDebugRuntimeError(MISSING) from error
+            raise SMDebugRuntimeError(missing_packages()) from error
         self._paths = paths
         self.height = height
         self._prefix = hub_prefix()
@@ -73,7 +74,9 @@ def hub_prefix(environ: Mapping[str, str] | None = None) -> str:
     return "" if base == "/" else base
 
 
-MISSING = "smdebug ui needs packages that are not installed: pip install 'smdebug-serverless[ui]'"
+def missing_packages() -> str:
+    """Return the message for an installation that lacks what the page's server needs."""
+    return f"smdebug ui needs packages that are not installed: {install_command('ui')}"
 
 
 def show(paths: Sequence[str | os.PathLike[str]], height: int = 720) -> Inline:
