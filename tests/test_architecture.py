@@ -20,8 +20,8 @@ FUNCTIONS = ROOT / "functions"
 INFRA = ROOT / "infra"
 LOCAL_AWS = ROOT / "local_aws"
 
-# What every room may look into; these four look only into each other.
-COMMON = ("exceptions", "mode_keys", "plain_text", "amounts", "extras")
+# What every room may look into; these six look only into each other.
+COMMON = ("exceptions", "mode_keys", "plain_text", "amounts", "extras", "secrets")
 # room -> the other rooms it may look into
 ARROWS = {
     **{room: set() for room in COMMON},
@@ -131,6 +131,7 @@ ARROWS = {
 PURE = [
     "files",
     "numbers",
+    "secrets",
     *(f"config/{each}_config.py" for each in ("save", "reduction")),
     "config/collection.py",
     "config/collection_manager.py",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import smdebug
-from smdebug.exceptions import DamagedFile, SMDebugTypeError
+from smdebug.exceptions import DamagedFile, SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import MAX_BYTES, Origin
 from smdebug.saving.place.origin_writing import GitState, git_state
@@ -113,6 +113,7 @@ def test_an_origin_survives_its_file():
         config={"lr": 0.1, "x": [1, "é\ud800"]},
         tags=("t",),
         note="n",
+        not_secret=("auth",),
     )
     assert Origin.parse(origin.encode()) == origin
 
@@ -134,3 +135,48 @@ def test_the_commit_of_a_repository_and_whether_it_was_changed(tmp_path):
     (tmp_path / "train.py").write_text("2")
     assert git_state(tmp_path) == clean._replace(dirty=True)
     git_state.cache_clear()
+
+
+def test_names_that_are_no_secrets_are_kept_and_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_NOT_SECRET", "auth, backup_key")
+    settings = {"auth": "kappa-7x", "model": {"session_token": "Zx81-kappa9"}, "backup_key": "x9Qz7LpT2vWk"}
+    trained(tmp_path / "run", config={**settings, "hub_token": "abc"}, not_secret=["session_token"])
+    origin = create_trial(str(tmp_path / "run")).origin
+    assert origin.config == {
+        "auth": "kappa-7x",
+        "model.session_token": "Zx81-kappa9",
+        "backup_key": "x9Qz7LpT2vWk",
+        "hub_token": "***",
+    }
+    assert set(origin.not_secret) == {"session_token", "auth", "backup_key"}
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_nothing_but_versions_is_kept_on_request(tmp_path, monkeypatch, way):
+    described = {"config": {"lr": 0.1}, "tags": ["night"], "note": "first"}
+    if way == "variable":
+        monkeypatch.setenv("SMDEBUG_ORIGIN", "versions")
+    else:
+        described["origin"] = "versions"
+    hook = trained(tmp_path / "run", **described)
+    hook.add_config({"late": 1})
+    content = json.loads((tmp_path / "run" / ORIGIN).read_text())
+    assert content["packages"]["numpy"] == np.__version__
+    kept = {name for name, value in content.items() if value not in ([], {}, "")}
+    assert kept == {"version", "run_id", "training_run", "started", "python", "packages"}
+
+
+def test_how_much_is_kept_must_be_a_word_that_is_known(tmp_path, monkeypatch):
+    with pytest.raises(SMDebugValueError, match='"all" or "versions"'):
+        smdebug.Hook(str(tmp_path / "run"), origin="version")
+    with pytest.raises(SMDebugTypeError, match="not_secret"):
+        smdebug.Hook(str(tmp_path / "run"), not_secret=3)
+    monkeypatch.setenv("SMDEBUG_ORIGIN", "nothing")
+    with pytest.raises(SMDebugValueError, match="SMDEBUG_ORIGIN"):
+        smdebug.Hook(str(tmp_path / "run"))
+
+
+def test_a_refused_description_is_not_shown(tmp_path):
+    with pytest.raises(SMDebugTypeError) as raised:
+        smdebug.Hook(str(tmp_path / "run"), tags=[3, "password=abc"])
+    assert "abc" not in str(raised.value)

@@ -4,7 +4,8 @@
      "command": ["python", "train.py", "--lr", "0.1"], "python": "3.11.9", "platform": "Linux-6.1-x86_64",
      "host": "gpu-7", "packages": {"torch": "2.13.0"},
      "git": {"commit": "4f2c…", "branch": "main", "dirty": true},
-     "config": {"lr": 0.1, "optimizer.name": "adam"}, "tags": ["baseline"], "note": "…"}
+     "config": {"lr": 0.1, "optimizer.name": "adam"}, "tags": ["baseline"], "note": "…",
+     "not_secret": ["auth_key"]}
 
 Every key is optional to a reader. The configuration is flat; values are numbers, texts, booleans, null and
 lists of them.
@@ -15,11 +16,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smdebug.exceptions import DamagedFile
 from smdebug.files.names import ORIGIN
+from smdebug.secrets.arguments import redacted_command
+from smdebug.secrets.data import without_secret
+from smdebug.secrets.texts import redacted
 
 VERSION = 1
 MAX_BYTES = 1 << 20
@@ -46,9 +50,31 @@ class Origin:
     config: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     note: str = ""
+    not_secret: tuple[str, ...] = ()
+    """The names whose values are kept although they look like those of secrets."""
+
+    def without_secrets(self) -> Origin:
+        """Return the origin with `***` in the place of secrets."""
+        listed = self.not_secret
+        return replace(
+            self,
+            command=tuple(redacted_command(self.command, listed)),
+            platform=redacted(self.platform, listed),
+            host=redacted(self.host, listed),
+            branch=redacted(self.branch, listed),
+            config={
+                redacted(name, listed): without_secret(name, value, listed)
+                for name, value in self.config.items()
+            },
+            tags=tuple(redacted_command(self.tags, listed)),
+            note=redacted(self.note, listed),
+        )
 
     def encode(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of the file, without secrets."""
+        return self.without_secrets()._encoded()
+
+    def _encoded(self) -> bytes:
         content: dict[str, Any] = {"version": VERSION}
         for name in ("run_id", "started", "python", "platform", "host", "note"):
             if getattr(self, name):
@@ -60,12 +86,17 @@ class Origin:
             content["git"] = {"commit": self.commit, "branch": self.branch, "dirty": self.dirty}
         content["config"] = dict(self.config)
         content["tags"] = list(self.tags)
+        if self.not_secret:
+            content["not_secret"] = list(self.not_secret)
         text = json.dumps(content, ensure_ascii=True, indent=1, allow_nan=False)
         return (text + "\n").encode()
 
     @classmethod
     def parse(cls, data: bytes, place: str = ORIGIN) -> Origin:
-        """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object."""
+        """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object.
+
+        Secrets that an older version has written are left out, too.
+        """
         if len(data) > MAX_BYTES:
             raise DamagedFile(place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read")
         try:
@@ -97,7 +128,8 @@ class Origin:
             config={name: value for name, value in _entries(config) if _is_plain(value)},
             tags=_texts(content.get("tags")),
             note=_text(content.get("note")),
-        )
+            not_secret=_texts(content.get("not_secret")),
+        ).without_secrets()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -105,6 +137,7 @@ class Origin:
             **vars(self),
             "command": list(self.command),
             "tags": list(self.tags),
+            "not_secret": list(self.not_secret),
             "packages": dict(self.packages),
             "config": dict(self.config),
         }

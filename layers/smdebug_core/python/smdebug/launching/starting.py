@@ -103,6 +103,8 @@ def start(
     config: Any = None,
     tags: str | Iterable[str] | None = None,
     note: str | None = None,
+    origin: str | None = None,
+    not_secret: str | Iterable[str] | None = None,
     system_metrics: bool = True,
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
@@ -117,8 +119,9 @@ def start(
     is a Python file with rules of your own, which it evaluates, too.
 
     `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
-    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`. Time per step,
-    CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
+    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`, without
+    secrets. Names in `not_secret` are no secrets; `origin="versions"` keeps the versions alone. Time per
+    step, CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -138,6 +141,8 @@ def start(
         config=config,
         tags=tags,
         note=note,
+        origin=origin,
+        not_secret=not_secret,
         system_metrics=system_metrics,
     )
     if _is_watching:

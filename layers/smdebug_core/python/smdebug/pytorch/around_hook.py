@@ -64,7 +64,7 @@ class AroundHook:
     def note_arguments(self, arguments: Mapping[str, Any]) -> None:
         """Note the arguments of the training as a fact, under the default plan."""
         observations = self.hook.observations
-        if observations is None:
+        if observations is None or self.hook.origin.keeps_versions_only:
             return
         plain = plain_arguments(arguments)
         if plain != self._arguments:

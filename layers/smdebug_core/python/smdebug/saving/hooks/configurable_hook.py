@@ -107,7 +107,15 @@ class ConfigurableHook(singleton.AnyHook):
         self._untouched = _state_of(self)
         self.companion: Companion | None = None
         refuse_unevaluable(options.evaluate, options.alerts, self.out_dir, rule_file=options.rule_file)
-        self.origin = RunOrigin(described(options.config, options.tags, options.note))
+        self.origin = RunOrigin(
+            described(
+                options.config,
+                options.tags,
+                options.note,
+                origin=options.origin,
+                not_secret=options.not_secret,
+            )
+        )
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)

@@ -65,6 +65,8 @@ class HookOptions:
     config: Any = None
     tags: str | Iterable[str] | None = None
     note: str | None = None
+    origin: str = "all"
+    not_secret: str | Iterable[str] = ()
     system_metrics: bool = True
 
     def __post_init__(self) -> None:

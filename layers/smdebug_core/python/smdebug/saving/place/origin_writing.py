@@ -20,14 +20,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from smdebug.config.constants import KEPT_NAMES_KEY, ORIGIN_KEY
 from smdebug.config.hyperparameters import LONGEST_TEXT, flat_config
-from smdebug.config.secrets import redacted, redacted_command
-from smdebug.exceptions import SMDebugTypeError, StorageError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, StorageError
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
 from smdebug.logger import get_logger
 from smdebug.saving.place.attempt import Attempt
 from smdebug.saving.place.trouble import warn_of_storage
+from smdebug.secrets.arguments import redacted_command
+from smdebug.secrets.texts import redacted
 from smdebug.storage.base import Storage
 
 GIT_SECONDS = 10.0
@@ -37,6 +39,10 @@ HYPERPARAMETERS_ENV_VAR = "SM_HPS"
 """The hyperparameters of a SageMaker job, as JSON."""
 _MOST_ARGUMENTS = 200
 _MOST_TAGS = 50
+_LONGEST_CHECKED = 20 * LONGEST_TEXT
+EVERYTHING = "all"
+VERSIONS = "versions"
+"""Keep the versions of Python and the frameworks, and nothing else of where the run comes from."""
 #: Imported module -> distribution: their versions are kept if the training has imported them.
 _PACKAGES = {
     "torch": "torch",
@@ -68,16 +74,50 @@ class GitState(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What the user says about a run: hyperparameters, tags and a note."""
+    """What the user says about a run: hyperparameters, tags and a note, and how much of it is kept."""
 
     config: Mapping[str, Any] = {}
     tags: tuple[str, ...] = ()
     note: str = ""
+    not_secret: tuple[str, ...] = ()
+    versions_only: bool = False
 
 
-def described(config: Any, tags: Any, note: Any) -> Description:
-    """Return the description of the run in a hook's options; raise `SMDebugTypeError` for wrong types."""
-    return Description(flat_config(config), _tags(tags), _note(note))
+def described(
+    config: Any, tags: Any, note: Any, *, origin: str = EVERYTHING, not_secret: Any = ()
+) -> Description:
+    """Return the description of the run in a hook's options and the environment.
+
+    Raise `SMDebugTypeError` for wrong types.
+    """
+    names = (*checked_names(not_secret), *checked_names(os.environ.get(KEPT_NAMES_KEY, "")))
+    flat = flat_config(config, not_secret=names)
+    versions_only = VERSIONS in (checked_origin(origin), checked_origin(os.environ.get(ORIGIN_KEY, "")))
+    if versions_only:
+        _tags(tags, ())
+        _note(note, ())
+        return Description(versions_only=True)
+    return Description(flat, _tags(tags, names), _note(note, names), names)
+
+
+def checked_origin(origin: Any) -> str:
+    """Return how much is kept: `all` or `versions`; raise `SMDebugValueError` for anything else."""
+    kept = str(origin).strip().lower() or EVERYTHING
+    if kept not in (EVERYTHING, VERSIONS):
+        raise SMDebugValueError(
+            f'origin (or {ORIGIN_KEY}) must be "{EVERYTHING}" or "{VERSIONS}", not {origin!r:.100}'
+        )
+    return kept
+
+
+def checked_names(names: Any) -> tuple[str, ...]:
+    """Return the names in a list, or in a text with commas; raise `SMDebugTypeError` for anything else."""
+    listed = names.split(",") if isinstance(names, str) else names if names is not None else ()
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(
+        isinstance(name, str) for name in listed
+    ):
+        raise SMDebugTypeError(f"not_secret must be a list of names, not {type(names).__name__}")
+    return tuple(name.strip() for name in listed if name.strip())
 
 
 class RunOrigin:
@@ -93,10 +133,15 @@ class RunOrigin:
         self._process = os.getpid()
         self._started = ""
 
+    @property
+    def keeps_versions_only(self) -> bool:
+        """Whether nothing but versions is kept."""
+        return self._description.versions_only
+
     def add(self, config: Any) -> None:
         """Add hyperparameters. Those that are known already stay as they are."""
-        flat = flat_config(config)
-        if os.getpid() != self._process:
+        flat = flat_config(config, not_secret=self._description.not_secret)
+        if self.keeps_versions_only or os.getpid() != self._process:
             return
         with self._lock:
             known = self._description.config
@@ -138,23 +183,19 @@ class RunOrigin:
         try:
             if before is not None:
                 before.join()
-            state = git_state(_code_folder())
+            state = GitState() if self.keeps_versions_only else git_state(_code_folder())
             with self._lock:
                 self._is_waiting = False
                 description, storage, attempt = self._description, self._storage, self._attempt
             assert storage is not None
             assert attempt is not None
             origin = replace(
-                origin_of_process(state),
+                _described_origin(description, state),
                 run_id=attempt.run_id,
                 training_run=attempt.training_run,
-                config=description.config,
-                tags=description.tags,
-                note=description.note,
+                started=self._started,
             )
-            if not origin.config:
-                origin = replace(origin, config=_job_hyperparameters())
-            storage.write(ORIGIN, replace(origin, started=self._started).encode())
+            storage.write(ORIGIN, origin.encode())
         except StorageError as error:
             assert storage is not None
             warn_of_storage(storage, error, "The origin of the run could not be written: %s")
@@ -162,10 +203,23 @@ class RunOrigin:
             get_logger().warning("The origin of the run is not kept: %s: %s", type(error).__name__, error)
 
 
-def origin_of_process(state: GitState) -> Origin:
+def _described_origin(description: Description, state: GitState) -> Origin:
+    if description.versions_only:
+        return Origin(python=platform.python_version(), packages=versions())
+    names = description.not_secret
+    return replace(
+        origin_of_process(state, names),
+        config=description.config or _job_hyperparameters(names),
+        tags=description.tags,
+        note=description.note,
+        not_secret=names,
+    )
+
+
+def origin_of_process(state: GitState, not_secret: tuple[str, ...] = ()) -> Origin:
     """Return the origin as far as this process knows it."""
     return Origin(
-        command=tuple(command_line()),
+        command=tuple(command_line(not_secret)),
         python=platform.python_version(),
         platform=platform.platform(),
         host=socket.gethostname(),
@@ -176,11 +230,12 @@ def origin_of_process(state: GitState) -> Origin:
     )
 
 
-def command_line() -> list[str]:
+def command_line(not_secret: tuple[str, ...] = ()) -> list[str]:
     """Return how this process was started, without secrets."""
     given = sys.orig_argv or [sys.executable, *sys.argv]
     arguments = [Path(given[0]).name or "python", *given[1:_MOST_ARGUMENTS]]
-    return [argument[:LONGEST_TEXT] for argument in redacted_command(arguments)]
+    arguments = [argument[:_LONGEST_CHECKED] for argument in arguments]
+    return [argument[:LONGEST_TEXT] for argument in redacted_command(arguments, not_secret)]
 
 
 def versions() -> dict[str, str]:
@@ -234,23 +289,25 @@ def _code_folder() -> Path:
     return Path.cwd()
 
 
-def _job_hyperparameters() -> dict[str, Any]:
+def _job_hyperparameters(not_secret: tuple[str, ...]) -> dict[str, Any]:
     try:
-        return dict(flat_config(json.loads(os.environ.get(HYPERPARAMETERS_ENV_VAR) or "{}")))
+        given = json.loads(os.environ.get(HYPERPARAMETERS_ENV_VAR) or "{}")
+        return dict(flat_config(given, not_secret=not_secret))
     except (ValueError, SMDebugTypeError):
         return {}
 
 
-def _tags(tags: Any) -> tuple[str, ...]:
+def _tags(tags: Any, not_secret: tuple[str, ...]) -> tuple[str, ...]:
     listed: Sequence[Any] = [tags] if isinstance(tags, str) else tags if tags is not None else ()
     if not isinstance(listed, list | tuple | set | frozenset) or not all(
         isinstance(tag, str) for tag in listed
     ):
-        raise SMDebugTypeError(f"tags must be a list of texts, not {tags!r:.100}")
-    return tuple(redacted(tag)[:LONGEST_TEXT] for tag in listed)[:_MOST_TAGS]
+        raise SMDebugTypeError(f"tags must be a list of texts, not {type(tags).__name__}")
+    shown = redacted_command((tag[:_LONGEST_CHECKED] for tag in listed), not_secret)
+    return tuple(tag[:LONGEST_TEXT] for tag in shown)[:_MOST_TAGS]
 
 
-def _note(note: Any) -> str:
+def _note(note: Any, not_secret: tuple[str, ...]) -> str:
     if note is not None and not isinstance(note, str):
-        raise SMDebugTypeError(f"note must be a text, not {note!r:.100}")
-    return redacted(note or "")[:LONGEST_TEXT]
+        raise SMDebugTypeError(f"note must be a text, not {type(note).__name__}")
+    return redacted((note or "")[:_LONGEST_CHECKED], not_secret)[:LONGEST_TEXT]

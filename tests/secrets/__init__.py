@@ -1,0 +1,1 @@
+"""Secrets are recognised and left out, and ordinary text stays as it is."""
