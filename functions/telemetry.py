@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple
 
+from smdebug.secrets.texts import redacted
+
 NAMESPACE = "smdebug"
 Unit = Literal["Count", "Seconds"]
 _EVERYTHING = 1  # a level; 0 is that of the root logger
@@ -21,7 +23,7 @@ _EVERYTHING = 1  # a level; 0 is that of the root logger
 def log(message: str, **fields: Any) -> None:
     """Print one line of JSON: what happened, to which run, step and rule."""
     line = {"level": "INFO", "message": message, "timestamp": round(time.time(), 3), **fields}
-    print(json.dumps(line, default=str), flush=True)
+    print(json.dumps(_shown(line), default=str), flush=True)
 
 
 def log_problem(message: str, problem: BaseException, **fields: Any) -> None:
@@ -29,6 +31,11 @@ def log_problem(message: str, problem: BaseException, **fields: Any) -> None:
     trace = "".join(traceback.format_exception(problem))[-4000:]
     text = f"{type(problem).__name__}: {problem}"[:2000]
     log(message, **{"level": "ERROR", "problem": text, "trace": trace, **fields})
+
+
+def _shown(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line without the secrets that its texts may hold, such as those of an error of a rule."""
+    return {name: redacted(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
@@ -112,7 +119,7 @@ class _AsJson(logging.Handler):
         }
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = "".join(traceback.format_exception(record.exc_info[1]))[-4000:]
-        print(json.dumps(line, default=str), file=sys.stdout, flush=True)
+        print(json.dumps(_shown(line), default=str), file=sys.stdout, flush=True)
 
 
 _json_logging = _JsonLogging()

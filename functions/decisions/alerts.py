@@ -17,6 +17,7 @@ from functions.decisions.event_sizes import cut
 from smdebug.diagnosis.issues import Issue
 from smdebug.diagnosis.wording import as_text
 from smdebug.rules.findings import number
+from smdebug.secrets.texts import redacted
 from smdebug.service.records import STOP_TRAINING, ZOOM_IN, RuleStatus, RunVerdict
 
 MAX_SUBJECT = 100  # of SNS, in ASCII
@@ -373,11 +374,11 @@ def _read(text: Any) -> datetime | None:
 
 
 def _in_ascii(text: str, longest: int) -> str:
-    plain = unicodedata.normalize("NFKD", text.replace("…", "..."))
+    plain = unicodedata.normalize("NFKD", redacted(text).replace("…", "..."))
     known = plain.encode("ascii", "replace").decode()
     one_line = " ".join("".join(c if c.isprintable() else " " for c in known).split())
     return one_line if len(one_line) <= longest else f"{one_line[: longest - 3]}..."
 
 
 def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(letter if letter.isprintable() else " " for letter in redacted(text))

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from smdebug.secrets.data import redacted_data
+from smdebug.secrets.texts import redacted
+
 LONGEST_WAIT = 10.0  # seconds between two attempts of one invocation
 
 
@@ -29,7 +32,8 @@ class Answer:
 
 def body_of(form: Form, event: Mapping[str, Any]) -> bytes:
     """Return the body of the post."""
-    return json.dumps(event if form is Form.EVENT else slack_message(event["detail"])).encode()
+    payload = redacted_data(event) if form is Form.EVENT else slack_message(event["detail"])
+    return json.dumps(payload).encode()
 
 
 def slack_message(detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,5 +56,5 @@ def wait_before_next(answer: Answer, attempt: int) -> float | None:
 
 def _plain(text: object) -> str:
     """Escape what Slack would take for a link or a mention, such as `<!channel>` in a run's name."""
-    plain = "" if text is None else str(text)
+    plain = "" if text is None else redacted(str(text))
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -116,7 +116,7 @@ def _use(output: _Output) -> None:
 def _set_up(logger: logging.Logger) -> None:
     level = LEVELS.get(os.environ.get("SMDEBUG_LOG_LEVEL", "info").strip().lower(), logging.INFO)
     context = os.environ.get("SMDEBUG_LOG_CONTEXT", f"{os.uname().nodename}:{os.getpid()}")
-    form = _SafeFormatter(
+    form = SafeFormatter(
         f"[%(asctime)s.%(msecs)03d {context.replace('%', '%%')} %(levelname)s "
         "%(filename)s:%(lineno)d] %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
@@ -142,11 +142,13 @@ def _handlers() -> list[logging.Handler]:
     return handlers
 
 
-class _SafeFormatter(logging.Formatter):
-    """Escapes control characters: a message may hold a name that was read from a file."""
+class SafeFormatter(logging.Formatter):
+    """Escapes control characters, which a name from a file may hold, and leaves secrets out."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return escaped(super().format(record), keep="\n\t")
+        from smdebug.secrets.texts import redacted  # at the first message: its patterns take a while
+
+        return escaped(redacted(super().format(record)), keep="\n\t")
 
 
 class _CurrentStream(logging.StreamHandler):  # type: ignore[type-arg]

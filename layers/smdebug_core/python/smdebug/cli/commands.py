@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.plain_text import did_you_mean
+from smdebug.secrets.texts import redacted
 
 try:
     import click
@@ -281,7 +282,7 @@ def _print_error(message: ErrorMessage, options: CommonOptions, error: BaseExcep
     if options.debug:
         import traceback
 
-        traceback.print_exception(error)
+        click.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
     if options.json:
         import json
 
@@ -317,9 +318,10 @@ def _quiet_library(debug: bool) -> Iterator[None]:
     """Hide the library's log, which would mix with the answer; `--debug` shows it on stderr."""
     import logging
 
-    from smdebug.logger import redirected
+    from smdebug.logger import SafeFormatter, redirected
 
     handler = logging.StreamHandler(sys.stderr) if debug else logging.NullHandler()
+    handler.setFormatter(SafeFormatter())
     with redirected(logging.DEBUG if debug else logging.CRITICAL + 1, [handler]):
         yield
 

@@ -8,6 +8,7 @@ import click
 
 from smdebug import exceptions as library
 from smdebug.cli.exit_codes import FAILED, INTERNAL_ERROR, USAGE_ERROR
+from smdebug.secrets.texts import redacted
 
 
 class ErrorMessage(NamedTuple):
@@ -68,7 +69,12 @@ _LIBRARY_ERRORS: tuple[tuple[type[library.SMDebugError], int, str], ...] = (
 
 
 def message_for(error: BaseException) -> ErrorMessage:
-    """Return the message for an error that a command raised."""
+    """Return the message for an error that a command raised, without secrets."""
+    message = _message_for(error)
+    return message._replace(sentence=redacted(message.sentence))
+
+
+def _message_for(error: BaseException) -> ErrorMessage:
     for kind, code, hint in _LIBRARY_ERRORS:
         if isinstance(error, kind):
             return ErrorMessage(code, _one_line(error), hint)
@@ -96,7 +102,7 @@ def message_for_usage(error: click.ClickException) -> ErrorMessage:
     hint = f"`{ctx.command_path} --help` shows its usage." if ctx else ""
     text = text if text.endswith((".", "?")) else f"{text}."
     code = USAGE_ERROR if isinstance(error, click.UsageError) else FAILED
-    return ErrorMessage(code, text, hint)
+    return ErrorMessage(code, redacted(text), hint)
 
 
 def _one_line(error: BaseException) -> str:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from smdebug.secrets.texts import redacted
+
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -20,7 +22,8 @@ class Alerts:
             self._add(address)
 
     def send(self, title: str, body: str) -> None:
-        """Send to each address; one that fails is reported and does not stop the others."""
+        """Send to each address, without secrets; one that fails is reported and does not stop the others."""
+        title, body = redacted(title), redacted(body)
         for scheme, target in self._targets:
             try:
                 is_sent = target.notify(title=title, body=body)

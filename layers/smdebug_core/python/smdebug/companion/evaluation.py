@@ -18,6 +18,7 @@ from smdebug.plain_text import escaped
 from smdebug.rules.loading import rules_in_file
 from smdebug.runs.evaluation.following import Change, Kind
 from smdebug.runs.live_run import LiveRun
+from smdebug.secrets.texts import redacted
 from smdebug.service.records import STOP_TRAINING
 from smdebug.storage import open_storage
 from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
@@ -86,7 +87,7 @@ class Companion:
 
     def _request_stop(self, reason: str) -> None:
         try:
-            self._storage.write(STOP_KEY, json.dumps({"reason": reason}).encode())
+            self._storage.write(STOP_KEY, json.dumps({"reason": redacted(reason)}).encode())
             report(f"smdebug: stop requested: {reason}")
         except SMDebugError as error:
             report(f"smdebug: the stop could not be requested: {error}")
@@ -129,5 +130,6 @@ def _loadable(file: str | None) -> str | None:
 
 
 def report(*lines: str) -> None:
-    """Print lines on stderr, where the training's own output stays readable."""
-    print("\n".join(map(escaped, lines)), file=sys.stderr, flush=True)
+    """Print lines on stderr, where the training's own output stays readable; without secrets."""
+    shown = (escaped(redacted(line)) for line in lines)
+    print("\n".join(shown), file=sys.stderr, flush=True)

@@ -40,6 +40,7 @@ SAMPLES = f"{OBSERVATIONS}samples/"
 DIGESTS = f"{OBSERVATIONS}digests/"
 SERIES_COLUMNS = ("step", "mode", "mode_step", "value")
 VERSION = 1
+ARGUMENTS = "arguments"  # the fact with the arguments of a trainer
 #: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.
 MAX_JSON_BYTES = 64 << 20
 Bytes = NDArray[np.uint8]
@@ -107,7 +108,17 @@ class Layout:
             str(kind): Rows(_tensor(row, place) for row in _rows(rows, place)) for kind, rows in kinds.items()
         }
         facts = payload.get("facts")
-        return cls(tensors, facts if isinstance(facts, dict) else {})
+        return cls(tensors, _without_secrets(facts) if isinstance(facts, dict) else {})
+
+
+def _without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts; older versions kept secrets in the arguments of a trainer."""
+    given = facts.get(ARGUMENTS)
+    if not given:
+        return facts
+    from smdebug.secrets.data import redacted_data  # few frameworks have a trainer
+
+    return {**facts, ARGUMENTS: redacted_data(given)}
 
 
 def json_array(payload: Mapping[str, Any]) -> Bytes:

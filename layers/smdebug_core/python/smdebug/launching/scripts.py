@@ -35,6 +35,7 @@ from smdebug.launching.checks import check_configuration
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
 from smdebug.saving.place.places import place_for_a_run, unused
+from smdebug.secrets.texts import redacted
 
 #: The modules that watch a framework, by the framework's module.
 WATCHERS = {
@@ -133,7 +134,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         message = message.replace("required: script, arguments", "required: SCRIPT")
         print(
-            f"error: {escaped(message)}\nhint: `smdebug run --help` shows its usage.",
+            f"error: {escaped(redacted(message))}\nhint: `smdebug run --help` shows its usage.",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -85,12 +85,14 @@ def _outcome(
 
 
 def error_sentence(problem: BaseException) -> str:
-    """Return the exception as a sentence, with its type unless the exception is ours."""
+    """Return the exception as a sentence without secrets, with its type unless the exception is ours."""
+    from smdebug.secrets.texts import redacted  # few rules fail
+
     if isinstance(problem, SMDebugError):
-        return str(problem)
+        return redacted(str(problem))
     if isinstance(problem, SystemExit):
         return f"the rule called sys.exit({problem.code!r})"
-    return f"{type(problem).__name__}: {problem}"
+    return redacted(f"{type(problem).__name__}: {problem}")
 
 
 def _values_read(rule: Rule) -> list[int | None]:

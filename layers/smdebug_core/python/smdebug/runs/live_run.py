@@ -13,6 +13,7 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.runs.evaluation.following import Change, Following
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
+from smdebug.secrets.texts import redacted
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
@@ -54,7 +55,7 @@ class LiveRun:
         except MissingCollectionFiles:
             self.state = State.AWAITED
         except SMDebugError as error:  # storage that cannot be reached now, or a damaged run
-            self.state, self.error = State.UNREADABLE, " ".join(str(error).split())
+            self.state, self.error = State.UNREADABLE, redacted(" ".join(str(error).split()))
         return []
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
+from smdebug.secrets.texts import redacted
 from smdebug.service.tables import PlainData, moment
 
 
@@ -36,9 +37,9 @@ def log_line(fields: Mapping[str, Any], milliseconds: float) -> LogLine:
     step = fields.get("step")
     return LogLine(
         time=moment(milliseconds / 1000),
-        message=str(fields.get("message", "")),
+        message=redacted(str(fields.get("message", ""))),
         level=str(fields.get("level", "")),
         step=step if isinstance(step, int) and not isinstance(step, bool) else None,
         rule=str(fields.get("rule", "")),
-        fields=dict(fields),
+        fields={name: redacted(value) if isinstance(value, str) else value for name, value in fields.items()},
     )

@@ -18,6 +18,7 @@ from smdebug.cli.sagemaker.new_files import (
     new_files_options,
     write_new_files,
 )
+from smdebug.secrets.texts import redacted
 
 if TYPE_CHECKING:
     from smdebug.migrating import Conversion, Finding, Scan
@@ -106,8 +107,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "cell": finding.place.cell,
         "line": finding.place.line,
         "verdict": finding.verdict.value,
-        "code": finding.code,
-        "message": finding.message,
+        "code": redacted(finding.code),
+        "message": redacted(finding.message),
         "replacement": finding.replacement,
     }
 
@@ -151,6 +152,6 @@ def _print_finding(finding: Finding) -> None:
         "unreadable": bad("✗"),
     }
     cell = f"[{finding.place.cell}] " if finding.place.cell is not None else ""
-    print_line(f"  {marks[finding.verdict.value]} {cell}{finding.place.line:>4}  {finding.code}")
+    print_line(f"  {marks[finding.verdict.value]} {cell}{finding.place.line:>4}  {redacted(finding.code)}")
     for text in filter(None, (finding.message, finding.replacement)):
-        print_line(faint(f"            {text}"))
+        print_line(faint(f"            {redacted(text)}"))

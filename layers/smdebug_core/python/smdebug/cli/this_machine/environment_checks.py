@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from smdebug.exceptions import SMDebugError
 from smdebug.extras import install_command
+from smdebug.secrets.data import without_secret
 
 State = Literal["well", "absent", "wrong"]
 
@@ -128,7 +129,7 @@ def _tools() -> Iterator[Check]:
 def _environment() -> Iterator[Check]:
     for name, value in sorted(os.environ.items()):
         if name.startswith(_SHOWN):
-            yield Check(name, "well", value)
+            yield Check(name, "well", str(without_secret(name, value)))
 
 
 def _configuration(file: str | None) -> Iterator[Check]:

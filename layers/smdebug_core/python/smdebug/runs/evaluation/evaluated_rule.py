@@ -11,6 +11,7 @@ from smdebug.rules.rule_sets import NOT_OBSERVED
 from smdebug.runs.evaluation.parallel_rules import RuleWorker, worker_for
 from smdebug.runs.evaluation.rule_results import PartialResult, RuleResult
 from smdebug.runs.evaluation.rule_steps import RuleRequest, result_of, rule_class
+from smdebug.secrets.texts import redacted
 from smdebug.trials import Trial
 
 
@@ -32,7 +33,7 @@ class EvaluatedRule:
             self._type = rule_class(request.configuration.rule, request.file)
             self._worker = worker_for(request, trial)
         except SMDebugError as error:
-            self.result.error = str(error)
+            self.result.error = redacted(str(error))
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from smdebug.files.names import STOP_KEY
 from smdebug.runs.opening import open_run
 from smdebug.runs.requests.in_progress import attempt_in_progress
+from smdebug.secrets.texts import redacted
 
 
 def request_stop(place: str, reason: str, *, stop_at_step: int | None = None) -> tuple[str, dict[str, Any]]:
@@ -17,7 +18,7 @@ def request_stop(place: str, reason: str, *, stop_at_step: int | None = None) ->
     """
     trial = open_run(place)
     attempt = attempt_in_progress(trial, "stop")
-    request: dict[str, Any] = {"reason": reason, "finding_id": None, "stop_at_step": stop_at_step}
+    request: dict[str, Any] = {"reason": redacted(reason), "finding_id": None, "stop_at_step": stop_at_step}
     request |= {key: value for key, value in attempt._asdict().items() if value is not None}
     trial.storage.write(STOP_KEY, json.dumps(request, ensure_ascii=False).encode())
     return trial.path, request

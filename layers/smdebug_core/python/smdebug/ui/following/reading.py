@@ -21,6 +21,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.runs.evaluation.following import Following
 from smdebug.runs.verdicts import of_result
+from smdebug.secrets.texts import redacted
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 from smdebug.ui.answer_types import VerdictAnswer
@@ -168,7 +169,7 @@ class RunReader:
 
     def note(self, subject: str, text: str) -> None:
         """Show a sentence on the page of the run; "" removes the one about that subject."""
-        text = escaped(" ".join(text.split()))
+        text = escaped(redacted(" ".join(text.split())))
         with self.lock:
             if self.notes.get(subject, "") == text:
                 return
@@ -201,7 +202,7 @@ class RunReader:
         return self.is_behind
 
     def _set_error(self, text: str) -> None:
-        text = escaped(" ".join(text.split()))
+        text = escaped(redacted(" ".join(text.split())))
         if text != self.error:
             self.error = text
             self.version += 1

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
 from smdebug.plain_text import escaped
+from smdebug.secrets.texts import redacted
 from smdebug.ui.about.answer import about
 from smdebug.ui.about.last_numbers import last_numbers
 from smdebug.ui.answer_types import (
@@ -68,7 +69,7 @@ def answered(handler: Handler) -> Handler:
 
 def problem(text: str, status: int) -> Response:
     """Return an error in words."""
-    return JSONResponse({"error": escaped(" ".join(text.split()))}, status_code=status)
+    return JSONResponse({"error": escaped(redacted(" ".join(text.split())))}, status_code=status)
 
 
 class Routes:
