@@ -96,7 +96,7 @@ def test_the_same_steps_are_saved(saved):
 def test_the_collections_file_is_the_same_but_for_what_we_add_to_meta(saved):
     ours = json.loads((saved / COLLECTIONS).read_text())
     theirs = (GOLDEN / COLLECTIONS).read_text()
-    added = {"run_id", "training_run", "closed", "last_step", "file_crc32c"}
+    added = {"run_id", "training_run", "closed", "last_step", "steps_written", "file_crc32c"}
     assert ours["_meta"].keys() == {"num_workers", *added}
     ours["_meta"] = {"num_workers": ours["_meta"]["num_workers"]}
     assert json.dumps(ours) == theirs

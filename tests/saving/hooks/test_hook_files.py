@@ -16,6 +16,7 @@ def test_index_files_name_their_attempt_and_the_previous_step(out_dir):
         run_id = hook.run_id
     metas = [index_of(out_dir, step)["meta"] for step in saved_steps(out_dir)]
     assert [meta["previous_step"] for meta in metas] == [None, 0, 3]
+    assert [meta["steps_before"] for meta in metas] == [0, 1, 2]
     assert {(meta["run_id"], meta["training_run"]) for meta in metas} == {(run_id, 0)}
     assert all(meta["saved_at"] > 1.6e9 for meta in metas)
     meta = collections_of(out_dir)["_meta"]
@@ -26,6 +27,7 @@ def test_index_files_name_their_attempt_and_the_previous_step(out_dir):
         "training_run": 0,
         "closed": True,
         "last_step": 4,
+        "steps_written": 3,
     }
 
 

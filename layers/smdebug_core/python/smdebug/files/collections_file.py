@@ -2,7 +2,11 @@
 
     {"collections": {"losses": {"name": "losses", "include_regex": ["loss"], "tensor_names": [],
                                 "reduction_config": null, "save_config": null, "save_histogram": true}},
-     "_meta": {"num_workers": 1, "file_crc32c": 3735928559}}
+     "_meta": {"num_workers": 1, "closed": true, "last_step": 50, "steps_written": 6,
+               "lost_steps": {"count": 2, "first": 30, "last": 40, "reason": "No space left on device"},
+               "file_crc32c": 3735928559}}
+
+From `closed` on, the keys are the closing note of the file's worker. An index file names `lost_steps`, too.
 
 Regular expressions are only checked to be strings here: what they match does not matter to the file.
 """
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError
 from smdebug.files.file_checksum import ChangedFile, with_checksum, without_checksum
@@ -23,6 +27,67 @@ MOST_WORKERS: Final = 100_000
 _LONGEST_NAME: Final = 1024  # characters, as many as a key of S3 has at most
 _COUNTED: Final = ("training_run", "resumed_at", "last_step")
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
+CLOSED: Final = "closed"
+_LAST_STEP, _STEPS_WRITTEN = "last_step", "steps_written"
+_LOST_STEPS: Final = "lost_steps"
+_LONGEST_REASON: Final = 500  # characters
+
+
+class LostSteps(NamedTuple):
+    """The steps that a worker wanted to save so far and could not write."""
+
+    count: int
+    """How many; at least so many where `last` is None."""
+    first: int | None
+    last: int | None
+    """None if nothing was saved from `first` on."""
+    reason: str
+
+    def to_meta(self) -> dict[str, Any]:
+        """Return the entry of `meta`; none if nothing was lost."""
+        if not self.count:
+            return {}
+        return {_LOST_STEPS: {**self._asdict(), "reason": self.reason[:_LONGEST_REASON]}}
+
+    @classmethod
+    def named_in(cls, meta: Mapping[str, Any]) -> LostSteps | None:
+        """Return what an index file or a collections file says was lost; None if nothing."""
+        lost = meta.get(_LOST_STEPS)
+        if type(lost) is not dict or not (count := whole_number(lost.get("count"))):
+            return None
+        reason = lost.get("reason")
+        first, last = whole_number(lost.get("first")), whole_number(lost.get("last"))
+        return cls(count, first, last, reason[:_LONGEST_REASON] if type(reason) is str else "")
+
+
+class ClosingNote(NamedTuple):
+    """What a worker says of its steps when its hook is closed."""
+
+    last_step: int | None
+    """The last step whose files it has written; None if there is none."""
+    steps_written: int | None
+    """How many steps it has written in this attempt; None in notes that do not say it."""
+    lost: LostSteps | None = None
+
+    def to_meta(self) -> dict[str, Any]:
+        """Return the entries of `_meta`."""
+        lost = {} if self.lost is None else self.lost.to_meta()
+        return {CLOSED: True, _LAST_STEP: self.last_step, _STEPS_WRITTEN: self.steps_written, **lost}
+
+    @classmethod
+    def named_in(cls, meta: Mapping[str, Any]) -> ClosingNote | None:
+        """Return the note in the `_meta` of a collections file; None if its worker has not closed."""
+        last = meta.get(_LAST_STEP)
+        if meta.get(CLOSED) is not True or _LAST_STEP not in meta:
+            return None
+        if last is not None and whole_number(last) is None:
+            return None
+        return cls(last, whole_number(meta.get(_STEPS_WRITTEN)), LostSteps.named_in(meta))
+
+
+def whole_number(value: object) -> int | None:
+    """Return a step or a number of steps; None if `value` is neither."""
+    return value if type(value) is int and 0 <= value <= LAST_STEP else None
 
 
 def encode_collections(collections: Mapping[str, Any], *, checksum: bool = False) -> bytes:

@@ -15,7 +15,7 @@ from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.ending.last_words import Saved, closing_line, problems
-from smdebug.saving.ending.other_workers import CLOSED, LAST_STEP, wait_for_workers
+from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.ending.termination import before_termination, leave_termination
 from smdebug.saving.place.deadline import within
 from smdebug.saving.place.origin_writing import CLOSING_SECONDS, RunOrigin
@@ -93,7 +93,12 @@ class EndOfRun:
             recorder.hand_over_all()
             self._hook.origin.finish(min(CLOSING_SECONDS, self._hook.write_patience))
             if run is not None and run.writer is not None:
-                close_run(run.writer, is_chief=self._hook.is_chief(), ended=ended)
+                close_run(
+                    run.writer,
+                    is_chief=self._hook.is_chief(),
+                    ended=ended,
+                    last_begun=recorder.step,
+                )
                 self._say_what_was_saved(run.writer)
         except SMDebugError as error:
             get_logger().error("The run could not be closed: %s", error)
@@ -167,15 +172,18 @@ def _missed_the_optimizer(hook: EndingHook) -> bool:
     return observer.observations.saw_gradients_alone
 
 
-def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
-    """Write what is queued, the collections file, and as the chief of a run that ended the end marker."""
+def close_run(writer: RunWriter, *, is_chief: bool, ended: bool, last_begun: int) -> None:
+    """Write what is queued, the collections file, and as the chief of a run that ended the end marker.
+
+    `last_begun` is the last step of the training, saved or not.
+    """
     background = writer.background
     background.close()
     num_workers = writer.collections.get_num_workers()
     replicas = Replicas.of_run(writer.collections.meta)
     has_others = num_workers > 1 or replicas is not None
     # From these notes, an evaluation can tell that all steps of the run have arrived.
-    writer.collections.update_meta({CLOSED: True, LAST_STEP: writer.last_step})
+    writer.collections.update_meta(writer.closing_note(last_begun).to_meta())
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():
         if has_others and not background.failed:

@@ -10,14 +10,13 @@ import json
 import time
 
 from smdebug.exceptions import StorageError
+from smdebug.files.collections_file import CLOSED
 from smdebug.files.names import COLLECTIONS_FOLDER, collections_worker
 from smdebug.logger import get_logger
 from smdebug.saving.place.attempt import Attempt
 from smdebug.saving.place.deadline import within
 from smdebug.storage.base import Storage
 
-CLOSED = "closed"
-LAST_STEP = "last_step"  # the last step that the worker has saved; null if none
 WAITS_FOR = 10.0
 _CHECK_EVERY = 0.2
 

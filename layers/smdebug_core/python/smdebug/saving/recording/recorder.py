@@ -417,6 +417,7 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.fail(error)
         if writer.failed:  # which it has logged
+            writer.stop_at(self.step + 1, "writing had failed")
             self.go_quiet()
 
     def hand_over_all(self) -> None:
@@ -493,6 +494,8 @@ class Recorder:
     def fail(self, error: Exception) -> None:
         """Go quiet because of an error, and log it."""
         self.open = self._late = None
+        if self.run is not None and self.run.writer is not None:
+            self.run.writer.stop_at(self.step, f"{type(error).__name__}: {error}")
         self.go_quiet()
         get_logger().exception(
             "smdebug no longer saves anything: %s: %s. The training continues.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import StorageError
-from smdebug.files.collections_file import encode_collections
+from smdebug.files.collections_file import ClosingNote, LostSteps, encode_collections
 from smdebug.files.framing import Checksum
 from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
@@ -62,6 +62,25 @@ class RunWriter:
         self._previous: int | None = None  # the last step whose index file is written
         self._exported: bytes | None = None  # the collections file as it was written last
         self._has_new_collection = False
+        self._stopped: tuple[int, str] | None = None  # the first step that is not saved any more, and why
+
+    @property
+    def lost_steps(self) -> LostSteps:
+        """The steps that could not be written so far."""
+        return self.background.lost_steps
+
+    def stop_at(self, step: int, reason: str) -> None:
+        """Note that nothing is saved from this step on, and why. The first time counts."""
+        self._stopped = self._stopped or (step, reason)
+
+    def closing_note(self, last_begun: int) -> ClosingNote:
+        """Return what to say of the steps, when the training has come to the step `last_begun`."""
+        lost = self.lost_steps
+        if self._stopped is not None and last_begun >= self._stopped[0]:
+            first, reason = self._stopped
+            first = first if lost.first is None else min(first, lost.first)
+            lost = LostSteps(max(1, lost.count), first, None, lost.reason or reason)
+        return ClosingNote(self.last_step, self.steps_written, lost)
 
     @property
     def last_step(self) -> int | None:
@@ -128,8 +147,13 @@ class RunWriter:
             get_logger().error("No rules watch this run: %s could not be written: %s", RULES_FILE, error)
 
     def _meta_extras(self) -> Mapping[str, Any]:
-        """The attempt and the step before, for an index file; read when it is written, in step order."""
-        return {**self.attempt.to_meta(), "previous_step": self._previous}
+        """The attempt and the steps before, for an index file; read when it is written, in step order."""
+        return {
+            **self.attempt.to_meta(),
+            "previous_step": self._previous,
+            "steps_before": self.steps_written,
+            **self.lost_steps.to_meta(),
+        }
 
     def add_to_collection(self, collection: str, tensor_name: str) -> None:
         """Add a tensor to a collection that readers of the run need with the next step."""
@@ -142,7 +166,8 @@ class RunWriter:
             self.export_collections()
 
     def _after_index(self, step: int) -> None:
-        self._previous = step
+        # A step that was given up may be written after later ones.
+        self._previous = step if self._previous is None else max(step, self._previous)
         self.steps_written += 1
         self.access.renew()
         if self.after_step is not None:

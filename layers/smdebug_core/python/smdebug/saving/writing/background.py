@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
+from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
 from smdebug.saving.writing.step_recording import StepJob
 from smdebug.saving.writing.watched_storage import WatchedStorage
@@ -98,6 +99,12 @@ class BackgroundWriter:
         with self._changed:
             return self._log.outcome
 
+    @property
+    def lost_steps(self) -> LostSteps:
+        """The steps that were not written so far, as the files of the run say it."""
+        with self._changed:
+            return self._log.lost_steps
+
     def submit(self, job: StepJob) -> bool:
         """Take a step to be written; return False if writing has failed or was closed."""
         if self._is_child():
@@ -163,7 +170,7 @@ class BackgroundWriter:
         if self._closed:
             return False
         if self.failed:
-            self._log.refused()
+            self._log.refused(job.step)
             return False
         full = len(self._order) >= self._max_jobs or self._bytes + job.size > self._max_bytes
         if full and self._order:  # a step larger than the queue goes alone

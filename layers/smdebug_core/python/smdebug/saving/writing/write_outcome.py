@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
 
 _NAMED = 10  # lost steps in a message
@@ -38,6 +39,7 @@ class WriteLog:
         self._written = 0
         self._lost: list[int] = []
         self._refused = 0
+        self._refused_steps: tuple[int, int] | None = None
         self._reason: str | None = None
         self._has_logged_error = False
         self._messages: deque[Callable[[], object]] = deque()
@@ -45,6 +47,13 @@ class WriteLog:
     @property
     def outcome(self) -> Outcome:
         return Outcome(self._written, tuple(self._lost), self._refused, self._reason)
+
+    @property
+    def lost_steps(self) -> LostSteps:
+        """What was not written, as the files of the run say it."""
+        steps = [*self._lost, *(self._refused_steps or ())]
+        count = len(self._lost) + self._refused
+        return LostSteps(count, min(steps, default=None), max(steps, default=None), self._reason or "")
 
     def committed(self, step: int, *, was_lost: bool) -> None:
         """Count a step as written, also if it had been given up."""
@@ -66,9 +75,11 @@ class WriteLog:
             )
         self._lost.append(step)
 
-    def refused(self) -> None:
+    def refused(self, step: int) -> None:
         """Count a step that was not taken."""
         self._refused += 1
+        first = step if self._refused_steps is None else self._refused_steps[0]
+        self._refused_steps = (min(first, step), step)
 
     def fail(self, reason: str, waiting: int) -> None:
         """Note that writing has failed for good, the first time."""

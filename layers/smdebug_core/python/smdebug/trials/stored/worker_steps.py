@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from operator import add
 from typing import NamedTuple, TypeVar
 
+from smdebug.files.collections_file import LostSteps, whole_number
 from smdebug.files.index import IndexFile, ShapeRecord
-from smdebug.files.names import LAST_STEP
 from smdebug.files.replicas import root_digests
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import COLON_INDEX, REDUCTIONS_PREFIX, reverse_reduction_tensor_name
@@ -73,6 +73,7 @@ class WorkerStep:
         "checksums",
         "event_file",
         "layout",
+        "lost_steps",
         "mode",
         "mode_step",
         "places",
@@ -83,6 +84,7 @@ class WorkerStep:
         "shapes",
         "spans",
         "step",
+        "steps_before",
         "worker",
     )
 
@@ -109,16 +111,15 @@ class WorkerStep:
         self.spans = spans
         self.checksums = _compact(file.crcs)
         #: The step that this worker saved before, and the time of this one. Old runs have neither.
-        self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
+        self.previous_step = whole_number(file.meta.extras.get("previous_step"))
+        #: How many steps it had saved before in this attempt, and which it could not write so far.
+        self.steps_before = whole_number(file.meta.extras.get("steps_before"))
+        self.lost_steps = LostSteps.named_in(file.meta.extras)
         self.saved_at = seconds(file.meta.extras.get("saved_at"))
         #: One digest over the content of all tensors of a kind, where the worker has saved digests.
         self.root_digests = root_digests(file.meta.extras)
         self.shapes = shapes
         self.shape_records = shape_records
-
-
-def _whole_number(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= LAST_STEP else None
 
 
 def seconds(value: object) -> float | None:
