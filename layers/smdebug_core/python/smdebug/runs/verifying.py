@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import DamagedFile, MissingCollectionFiles, ObjectMissing, SMDebugError
-from smdebug.files.collections_file import parse_collections
+from smdebug.files.collections_file import ClosingNote, parse_collections, whole_number
 from smdebug.files.event_reading import read_record, record_spans
 from smdebug.files.index import IndexFile, parse_index
 from smdebug.files.names import (
@@ -21,16 +21,23 @@ from smdebug.files.names import (
     ORIGIN,
     StepFile,
     collections_worker,
-    event_key,
     index_key,
     step_file,
 )
 from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.unindexed import (
+    Workers,
+    attempts_of,
+    missing_of,
+    missing_step_problems,
+    not_indexed,
+    saved_steps,
+)
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
 from smdebug.trials.origin_reading import read_origin
-from smdebug.trials.stored.attempts import Attempt, AttemptId, Attempts
-from smdebug.trials.stored.worker_steps import seconds
+from smdebug.trials.stored.attempts import AttemptId
+from smdebug.trials.stored.missing_steps import Worked
 
 _AT_A_TIME = 256
 _FRAME_START, _FRAME_END = (
@@ -88,13 +95,19 @@ def verify(
             if seen.extras is None:
                 unreadable.add(named)
     events = list(storage.list(EVENTS_FOLDER))
-    for problem in _not_indexed(events, pointed_at, extras, workers if ended else None):
-        (notes if problem.harmless else problems).append(problem)
+    readable = {named: extras[named] for named in extras.keys() - unreadable}
+    missing = missing_of(storage, readable, unreadable, workers, ended)
+    unindexed = list(not_indexed(events, pointed_at, extras, missing, workers, ended))
+    problems += [problem for problem in unindexed if not problem.harmless]
+    notes += [problem for problem in unindexed if problem.harmless]
+    problems += missing_step_problems(missing, unindexed)
     notes += _incomplete(by_step, workers.expected, set(workers.attempts), ended)
     # Each worker of a run that has not ended may be in its first step, or have died in it.
     uncommitted = 0 if ended else workers.expected
     if not keys and len(events) > uncommitted:
         problems.append(Problem(INDEX_FOLDER, "there are event files, but no index files"))
+    elif ended and not keys and not missing.gaps:
+        problems.append(Problem(INDEX_FOLDER, "the run has ended, and no step of it was saved"))
     return Verification(
         path=storage.location,
         ended=ended,
@@ -105,32 +118,11 @@ def verify(
         bytes=counts["bytes"],
         problems=tuple(problems),
         notes=tuple(notes),
-        attempts=_attempts(
-            {named: extras[named] for named in extras.keys() - unreadable}, workers.newest, ended
-        ),
+        attempts=attempts_of(saved_steps(readable), workers.newest, ended).all(),
     )
 
 
-class _Workers(NamedTuple):
-    """A run's workers, according to its collections files."""
-
-    expected: int
-    attempts: Mapping[str, int]  # of each worker, how often its training was restarted
-    newest: AttemptId | None  # the attempt that the first readable file names
-
-    def may_have_stopped(self, worker: str, extras: Mapping[StepFile, Mapping[str, Any]]) -> bool:
-        """Whether this worker of an ended run may have stopped before it committed its last step.
-
-        Another worker may have ended the run, or a later attempt of its own that saved nothing more.
-        """
-        saved_in = (
-            entries.get("training_run") for named, entries in extras.items() if named.worker == worker
-        )
-        last = max((attempt for attempt in saved_in if isinstance(attempt, int)), default=0)
-        return self.expected > 1 or self.attempts.get(worker, 0) > last
-
-
-def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
+def _collections(storage: Storage) -> tuple[list[Problem], Workers]:
     """The problems of the collections files, and the workers that they name."""
     keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
     if not keys:
@@ -140,13 +132,16 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
     counts: Counter[int] = Counter()
     newest: AttemptId | None = None
     attempts = {worker: 0 for key in keys if (worker := collections_worker(key))}
+    worked: dict[str, Worked] = {}
     for key in keys:
         try:
             content = parse_collections(storage.read(key), file=key)
             meta = content.get("_meta", {})
             newest = newest or AttemptId.named_in(meta)
             counts[int(meta.get("num_workers") or 1)] += 1
-            attempts[collections_worker(key) or ""] = _whole(meta.get("training_run")) or 0
+            worker = collections_worker(key) or ""
+            attempts[worker] = whole_number(meta.get("training_run")) or 0
+            worked[worker] = Worked(AttemptId.named_in(meta), ClosingNote.named_in(meta))
         except SMDebugError as error:
             problems.append(Problem(key, _without(key, error)))
     if len(counts) > 1:
@@ -157,7 +152,7 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
     if len(attempts) < expected:
         text = f"files of {len(attempts)} workers, but the run has {expected}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
-    return problems, _Workers(expected, attempts, newest)
+    return problems, Workers(expected, attempts, newest, worked)
 
 
 def _origin(storage: Storage) -> list[Problem]:
@@ -167,25 +162,6 @@ def _origin(storage: Storage) -> list[Problem]:
     except DamagedFile as damaged:
         return [Problem(ORIGIN, damaged.problem)]
     return []
-
-
-class _Saved(NamedTuple):
-    """A worker's index file of one step, as `Attempts` wants it."""
-
-    step: int
-    worker: str
-    saved_at: float | None
-    attempt: AttemptId
-
-
-def _attempts(
-    extras: Mapping[StepFile, Mapping[str, Any]], newest: AttemptId | None, ended: bool
-) -> tuple[Attempt, ...]:
-    at: defaultdict[int, dict[str, _Saved]] = defaultdict(dict)
-    for (step, worker), meta in extras.items():
-        saved = _Saved(step, worker, seconds(meta.get("saved_at")), AttemptId.named_in(meta))
-        at[step][worker] = saved
-    return Attempts(at, newest, ended=ended).all()
 
 
 def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
@@ -263,63 +239,6 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
     loose = sum(span not in indexed for span in spans)
     if loose:
         yield Problem(file, f"{loose} records without an index entry", step=step, harmless=True)
-
-
-def _not_indexed(
-    events: Iterable[str],
-    pointed_at: set[str],
-    extras: Mapping[StepFile, Mapping[str, Any]],
-    ended_with: _Workers | None,
-) -> Iterator[Problem]:
-    """Event files that were never committed, which is harmless, and those whose index file is lost.
-
-    `extras` has each index file's entries beside the tensors; `ended_with` is None if the run has not ended.
-    """
-    steps: defaultdict[str, list[int]] = defaultdict(list)
-    for step, worker in sorted(extras):
-        steps[worker].append(step)
-    for key in events:
-        named = step_file(key)
-        if key in pointed_at or named is None or key != event_key(*named):
-            continue
-        if named in extras:
-            continue  # its index file exists, and is a problem of its own
-        later = next((step for step in steps[named.worker] if step > named.step), None)
-        if later is not None:
-            entries = extras[StepFile(later, named.worker)]
-            why, is_lost = _why_not_indexed(named, later, entries)
-        elif ended_with is None:
-            why, is_lost = "it may still be committed", False
-        elif ended_with.may_have_stopped(named.worker, extras):
-            why, is_lost = "its worker stopped before committing it", False
-        else:
-            why, is_lost = f"{index_key(*named)} is missing", True
-        text = f"no index file points to it, so it is not read: {why}"
-        yield Problem(key, text, step=named.step, harmless=not is_lost)
-
-
-def _why_not_indexed(named: StepFile, later: int, entries: Mapping[str, Any]) -> tuple[str, bool]:
-    """Why a worker with a later step has no index file of this one, and whether that file was lost.
-
-    A process commits its steps in order, and each index file names the step before. The first one of an
-    attempt does not. Nor do the old library's, but that did not continue interrupted runs.
-    """
-    missing = f"{index_key(*named)} is missing"
-    if "previous_step" not in entries:
-        return missing, True
-    previous = _whole(entries["previous_step"])
-    if previous is None:
-        return (
-            "the training was interrupted there and resumed at "
-            f"step {later}, or {index_key(*named)} was removed"
-        ), False
-    if previous < named.step:
-        return (f"it was never committed: step {later} followed step {previous}"), False
-    return missing, True
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _incomplete(

@@ -6,7 +6,7 @@ history, for a view of the run as of one step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from smdebug.mode_keys import ModeKeys
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smdebug.exceptions import SMDebugError
     from smdebug.trials.progress import RunProgress, StepState
     from smdebug.trials.stored.attempts import Attempt
+    from smdebug.trials.stored.missing_steps import MissingSteps
     from smdebug.trials.stored.worker_steps import Workers, WorkerStep, Written
 
 GLOBAL = ModeKeys.GLOBAL
@@ -119,6 +120,9 @@ class RunSource(Protocol):
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the attempts of the training whose steps are known."""
+
+    def missing_steps(self, refresh: Callable[[], object]) -> MissingSteps:
+        """Return the steps that are missing; `refresh` is called once the closing notes are read."""
 
     def refresh(self) -> None:
         """Read what is new."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
     from smdebug.trials.known_steps import KnownSteps, RunSource
     from smdebug.trials.stored.attempts import Attempt
+    from smdebug.trials.stored.missing_steps import MissingSteps
 
     Array = NDArray[Any]
 
@@ -355,6 +356,14 @@ class Trial(Observed, ShownRun):
     def damaged_files(self) -> dict[str, SMDebugError]:
         """Files that could not be read, with the error: index files, and event files with damaged values."""
         return self._run.damaged_files
+
+    @property
+    def missing_steps(self) -> MissingSteps:
+        """The steps that were saved, or could not be written, and are not there; false if there are none.
+
+        Its text says how many there are and which is the first. A later attempt's steps are not missing.
+        """
+        return self._run.missing_steps(self.maybe_refresh)
 
     @property
     def index_reader(self) -> Any:

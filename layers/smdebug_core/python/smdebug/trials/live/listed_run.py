@@ -14,14 +14,16 @@ from smdebug.exceptions import (
 )
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.base import S3_SCHEME
 from smdebug.trials.arguments import StepRange
-from smdebug.trials.live.finding_run import read_collections, wait_for_run
+from smdebug.trials.live.finding_run import read_collections, read_workers, wait_for_run
 from smdebug.trials.live.listing import Damaged, IndexListing
 from smdebug.trials.live.run_index import RunIndex
 from smdebug.trials.live.shown_steps import ShownSteps
 from smdebug.trials.live.waiting import EVENT_FILE_PAUSE, Clock, WaitLimits
 from smdebug.trials.progress import NOTHING_SETTLED, RunProgress, StepState
 from smdebug.trials.stored.attempts import Attempt, AttemptId
+from smdebug.trials.stored.missing_steps import Known, MissingSteps, missing_in, without_late
 from smdebug.trials.stored.worker_steps import Arrival, WorkerStep
 
 if TYPE_CHECKING:
@@ -95,6 +97,25 @@ class ListedRun:
     def attempts(self) -> tuple[Attempt, ...]:
         ended = self._storage.exists(END_MARKER)
         return self._shown.attempts(self._newest, ended=ended).all()
+
+    def missing_steps(self, refresh: Callable[[], object]) -> MissingSteps:
+        workers = read_workers(self._storage)  # first: what they name is in a later listing
+        refresh()
+        first, end = self._range or (None, None)
+        missing = missing_in(
+            self._shown.all.at,
+            self._shown.attempts(self._newest).borders(self._attempt),
+            Known(
+                workers=workers,
+                newest=self._newest,
+                ended=self.progress.ended and self._attempt is None,
+                unreadable=frozenset(filter(None, map(step_file, self.damaged_files))),
+                first=first or 0,
+                end=end,
+                may_expire=self._storage.location.startswith(S3_SCHEME),
+            ),
+        )
+        return without_late(missing, self._storage.exists)
 
     def _select(self) -> None:
         """Show the requested attempt, if one was requested."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.trials.past.lazy_index import LazyIndex
 from smdebug.trials.progress import RunProgress, StepState
 from smdebug.trials.stored.event_files import SMALL_FILE, EventFiles
+from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 from smdebug.trials.stored.values import MOST_READERS, ValueReader, in_parallel
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ class HistoricRun:
         raise SMDebugNotImplementedError(
             "A view of a run as of a step does not list its attempts: open the run with create_trial"
         )
+
+    def missing_steps(self, refresh: Callable[[], object]) -> MissingSteps:
+        return NOTHING_MISSING  # whoever provides the history knows what it lacks
 
     def refresh(self) -> None:
         self.index.forget()

@@ -171,6 +171,12 @@ class Attempts:
         hidden = hidden_from([of.start for of in self._files])
         return tuple(self._attempt(place, hidden[place]) for place, of in enumerate(self._files) if of.steps)
 
+    def borders(self, number: int | None = None) -> dict[_Key, int | None]:
+        """Return, by attempt, the step from which on a reader of attempt `number` sees nothing of it."""
+        last = len(self._keys) - 1 if number is None else self._numbers.index(number)
+        hidden = hidden_from([of.start for of in self._files[: last + 1]])
+        return {key: hidden[place] if place <= last else 0 for place, key in enumerate(self._keys)}
+
     def shown(
         self, at: Mapping[int, Mapping[str, W]], number: int | None = None
     ) -> dict[int, Mapping[str, W]]:
