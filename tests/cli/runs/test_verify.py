@@ -37,7 +37,7 @@ def test_every_kind_of_damage_is_reported(ask, failing):
     found = ask("verify", failing, "--json").json
     assert {problem["step"] for problem in found["problems"]} == {30, 40, 55, 60}
     assert "000000000060_worker_0.json is missing" in found["problems"][-1]["problem"]
-    assert ask("inspect", failing).out.count("damaged: ") == 2
+    assert ask("inspect", failing).out.count("damaged: ") == 3
 
 
 def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):

@@ -15,6 +15,7 @@
     │   └── StorageError           (Runtime)    a place could not be read or written
     │       ├── ObjectMissing                   the key does not exist
     │       ├── AccessDenied                    the credentials do not allow it
+    │       ├── UnfitFile                       replace the pipe, device or link by the file
     │       └── StorageUnavailable              retry later: full, unreachable or throttled
     ├── StepNotYetAvailable                     wait
     ├── StepUnavailable, TensorUnavailable,
@@ -215,6 +216,10 @@ class ObjectMissing(StorageError):
 
 class AccessDenied(StorageError):
     """The credentials, if any, do not allow it."""
+
+
+class UnfitFile(StorageError):
+    """A pipe, a device, or a link that leaves the run: replace it by the file, or remove it."""
 
 
 class StorageUnavailable(StorageError):

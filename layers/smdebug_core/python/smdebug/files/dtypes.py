@@ -7,7 +7,8 @@ exactly.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +41,7 @@ _NUMPY_NAMES: Final = {
 _STORED: Final = {number: np.dtype(name).newbyteorder("<") for number, name in _NUMPY_NAMES.items()}
 _NUMBERS: Final = {dtype: number for number, dtype in _STORED.items()}
 
+_SIZES: Final = {"bfloat16": 2, **{name: np.dtype(name).itemsize for name in _NUMPY_NAMES.values()}}
 SAVABLE: Final = (*sorted(_NUMPY_NAMES.values()), "bfloat16", "str")
 
 
@@ -69,6 +71,12 @@ def dtype_of(number: int) -> np.dtype[Any]:
 def stored_size(number: int) -> int:
     """How many bytes one value of that number takes in a file; `KeyError` if there is no such number."""
     return 2 if number == BFLOAT16 else _STORED[number].itemsize
+
+
+@lru_cache(maxsize=4096)
+def least_bytes(dtype: str | None, shape: tuple[int, ...]) -> int:
+    """The fewest bytes for a value of that dtype and shape: one each for strings and unknown dtypes."""
+    return prod(shape) * _SIZES.get(dtype or "", 1)
 
 
 def view_as(number: int, shape: tuple[int, ...], buffer: Any, offset: int = 0) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
+from smdebug.files.dtypes import least_bytes
 from smdebug.files.file_checksum import CHECKSUM_KEY, ChangedFile, with_checksum, without_checksum
 from smdebug.files.names import step_file
 from smdebug.files.wrong_content import WrongContent, check_size, kind_of, shown
@@ -217,6 +218,12 @@ def _meta(meta: Any, file: str) -> IndexMeta:
         event_file = None
     if event_file is not None:
         _check_inside(event_file)
+        named, pointed = step_file(file), step_file(event_file)
+        if named is not None and pointed is not None and named != pointed:
+            raise WrongContent(
+                f"meta.event_file_name is {shown(event_file)}, which belongs to step {pointed.step} of "
+                f"{pointed.worker[:80]}: the index file was copied from there"
+            )
     return IndexMeta(mode, mode_step, event_file, extras)
 
 
@@ -267,7 +274,27 @@ def _tensor_columns(entries: list[Any]) -> _Columns:
             shapes = tuple([shape if shape is None else tuple(shape) for shape in raw_shapes])
         else:
             shapes = tuple(map(tuple, raw_shapes))
+        _check_sizes(names, lengths, dtypes, shapes)
     return names, starts, lengths, crcs, dtypes, shapes
+
+
+def _check_sizes(
+    names: Sequence[str],
+    lengths: Sequence[int],
+    dtypes: Sequence[str | None] | None,
+    shapes: Sequence[tuple[int, ...] | None],
+) -> None:
+    """Raise if a shape needs more bytes than its record has."""
+    for at, (length, shape) in enumerate(zip(lengths, shapes, strict=True)):
+        if shape is not None and least_bytes(dtypes[at] if dtypes else None, shape) > length:
+            raise WrongContent(
+                f"{ascii(names[at])[:80]} has the shape {_in_words(shape)}, which does not fit "
+                f"into its record of {length} bytes"
+            )
+
+
+def _in_words(shape: tuple[int, ...]) -> str:
+    return str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, …)"
 
 
 _TENSORNAME: Final = itemgetter("tensorname")

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from math import prod
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import DamagedFile, MissingCollectionFiles, ObjectMissing, SMDebugError
@@ -204,6 +205,11 @@ def _misplaced(key: str, named: StepFile, index: IndexFile) -> Iterator[Problem]
     if file is not None and (pointed := step_file(file)) is not None and pointed != named:
         text = f"it points to {file}, which belongs to step {pointed.step} of {pointed.worker}"
         yield Problem(key, text, step=named.step)
+    lengths = dict(zip(index.names, index.lengths, strict=True))
+    for record in index.shape_records:
+        if prod(record.shape) > lengths.get(record.name, prod(record.shape)):
+            text = f"its shape {record.shape} does not fit into its record"
+            yield Problem(key, text, record.name, named.step)
 
 
 def _sizes_fit(storage: Storage, file: str, index: IndexFile, step: int) -> Iterator[Problem]:

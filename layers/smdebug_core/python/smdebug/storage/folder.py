@@ -19,7 +19,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from smdebug.exceptions import SMDebugValueError, StorageError
+from smdebug.exceptions import SMDebugValueError, UnfitFile
 from smdebug.storage.base import Buffer, ByteSpan, Sink
 from smdebug.storage.file_writing import CREATE, FileSink
 from smdebug.storage.folder_errors import reading_error, storage_error
@@ -184,7 +184,7 @@ class FolderStorage:
                 return descriptor, status.st_size
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "is a folder", path)
-            raise StorageError(path, "it is neither a file nor a folder, and is not read")
+            raise UnfitFile(path, "it is neither a file nor a folder, and is not read")
         except BaseException:
             os.close(descriptor)
             raise
@@ -196,7 +196,7 @@ class FolderStorage:
         # First use, or the folder was moved, or its link has another target now.
         self._real_beginning = _real_path(self._root).rstrip("/") + "/"
         if not (real + "/").startswith(self._real_beginning):
-            raise StorageError(
+            raise UnfitFile(
                 path,
                 f"it leads outside the run, to {real}, where nothing is read or written. "
                 "Copy the files into the run, or open the run at its real location.",

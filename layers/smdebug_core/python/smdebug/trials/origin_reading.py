@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smdebug.exceptions import DamagedFile, ObjectMissing
+from smdebug.exceptions import DamagedFile, ObjectMissing, UnfitFile
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import MAX_BYTES, Origin
 from smdebug.storage.base import ByteSpan, Storage
@@ -18,6 +18,8 @@ def read_origin(storage: Storage) -> Origin | None:
         data = bytes(storage.view(ORIGIN, ByteSpan(0, MAX_BYTES + 1)))
     except ObjectMissing:
         return None
+    except UnfitFile as error:
+        raise DamagedFile(place, error.problem) from error
     if not data:
         raise DamagedFile(place, "it is empty")
     return Origin.parse(data, place)

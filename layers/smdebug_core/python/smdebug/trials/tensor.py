@@ -144,11 +144,10 @@ class Tensor(ShownTensor):
             return self.trial.observations.measured.tensor(self.name).shape
         for at_step, places in written:
             if places.shape is not None:
-                return tuple(at_step.shape_records[places.shape].shape)
+                return self.trial.value_reader.saved_shape(at_step, places)
         for at_step, places in written:
             if places.value is not None:
-                known = at_step.shapes[places.value] if at_step.shapes else None
-                return self.trial.value_reader.read(at_step, places.value).shape if known is None else known
+                return self.trial.value_reader.shape(at_step, places.value)
         raise ShapeUnavailableForStep(self.name, step_num, mode)
 
     def reduction_value(

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError
+from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError, UnfitFile
 from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import INDEX_FOLDER, StepFile, index_folder, step_file
 from smdebug.storage import Storage
@@ -93,6 +93,8 @@ class IndexListing:
             return Arrival(key, *name, self._parse(self._storage.read(key), file=key))
         except IndexReaderException as error:
             return Damaged(key, error)
+        except UnfitFile as error:
+            return Damaged(key, IndexReaderException(f"{key} is not an index file: {error.problem}"))
         except ObjectMissing:  # removed since it was listed
             return None
 

@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
+from smdebug.exceptions import DamagedFile
 from smdebug.storage import Buffer, ByteSpan, Storage
 
 KEPT: Final = 64 << 20
@@ -60,6 +61,12 @@ class EventFiles:
         if length >= LARGE_RECORD:
             return self._own(key, whole, start, length)
         return whole[start : start + length]
+
+    def check_length(self, key: str | None, end: int) -> None:
+        """Raise `DamagedFile` if the file is shorter than the end of its last record."""
+        size = 0 if key is None else self._storage.size(key)
+        if size < end:
+            raise DamagedFile(key or "", f"its index file names a record that ends at byte {end}, of {size}")
 
     def limit(self, budget: int) -> None:
         """Keep at most so many bytes in memory."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smdebug.exceptions import DamagedFile, ObjectMissing
+from smdebug.exceptions import DamagedFile, ObjectMissing, UnfitFile
 from smdebug.files.event_reading import read_value
 from smdebug.files.names import index_key
 from smdebug.numbers.statistics import Statistics, statistics
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.trials.stored.event_files import EventFiles
-    from smdebug.trials.stored.worker_steps import WorkerStep
+    from smdebug.trials.stored.worker_steps import Places, WorkerStep
 
 MOST_READERS = 64
+_LARGE = 16 << 20
+"""Elements from which on a shape is believed only if the event file is as long as its index file says."""
 _STATISTICS_KEPT = 20_000
 S = TypeVar("S")
 T = TypeVar("T")
@@ -51,6 +54,8 @@ class ValueReader:
                 break
             except ObjectMissing:
                 self._await_event_file(written, file, name)
+            except UnfitFile as error:
+                raise DamagedFile(file, error.problem, name, written.step) from error
         return read_value(
             record,
             file=file,
@@ -58,6 +63,25 @@ class ValueReader:
             step=written.step,
             crc32c=None if checksums is None else checksums[position],
         )
+
+    def shape(self, written: WorkerStep, position: int) -> tuple[int, ...]:
+        """Return the shape of that value: as its index file names it, else of the value."""
+        known = written.shapes[position] if written.shapes else None
+        if known is None:
+            return self.read(written, position).shape
+        if prod(known) > _LARGE:
+            self._event_files.check_length(written.event_file, written.spans.end)
+        return known
+
+    def saved_shape(self, written: WorkerStep, places: Places) -> tuple[int, ...]:
+        """Return the shape that was saved beside the value, or without one."""
+        assert places.shape is not None
+        shape = tuple(written.shape_records[places.shape].shape)
+        if places.value is not None and prod(shape) > written.spans.lengths[places.value]:
+            file = index_key(written.step, written.worker)
+            name = written.layout.names[places.value]
+            raise DamagedFile(file, f"its shape {shape} does not fit into its record", name, written.step)
+        return shape
 
     def statistics(self, written: WorkerStep, position: int) -> Statistics:
         """Return the statistics of that value, computed once."""
