@@ -1,4 +1,4 @@
-"""The files of a run that cannot be read: damaged index files, and missing event files."""
+"""The files of a run that cannot be read: damaged index files, and those that are missing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from smdebug.exceptions import AccessDenied, ObjectMissing
-from smdebug.files.names import EVENTS_FOLDER, step_file
+from smdebug.files.names import (
+    COLLECTIONS_FOLDER,
+    EVENTS_FOLDER,
+    collections_key,
+    index_key,
+    step_file,
+)
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials import Trial
+from smdebug.trials.stored.missing_steps import Gap, MissingSteps
 from smdebug.trials.stored.worker_steps import WorkerStep
 from smdebug.trials.tensor import Tensor
 
@@ -26,6 +33,8 @@ class LeftOut:
     step: int | None
     worker: str | None
     tensors: frozenset[str] | None = None  # in the file; None if unknown
+    gap: Gap | None = None
+    """The steps that are missing, if it is not one file that exists."""
 
     @property
     def is_missing(self) -> bool:
@@ -36,6 +45,11 @@ class LeftOut:
         """Whether the file holds tensors, not the index of such a file."""
         return self.file.startswith(EVENTS_FOLDER)
 
+    @property
+    def is_end(self) -> bool:
+        """Whether what is missing is a worker's closing note, and so maybe its last steps."""
+        return self.file.startswith(COLLECTIONS_FOLDER)
+
     def matters_to(
         self,
         *,
@@ -45,10 +59,16 @@ class LeftOut:
     ) -> bool:
         """Whether a query for these steps, tensors and this worker would have read it; None means all."""
         return (
-            (steps is None or self.step is None or self.step in steps)
+            (steps is None or self._is_within(steps))
             and (worker is None or self.worker in (None, worker))
             and (tensors is None or self.tensors is None or not self.tensors.isdisjoint(tensors))
         )
+
+    def _is_within(self, steps: Collection[int]) -> bool:
+        gap = self.gap
+        if gap is None or not isinstance(steps, range):
+            return self.step is None or self.step in steps
+        return gap.first < steps.stop and (gap.last is None or steps.start <= gap.last)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -58,12 +78,13 @@ class LeftOut:
             "problem": self.problem,
             "step": self.step,
             "worker": self.worker,
+            "missing_steps": 0 if self.gap is None else self.gap.count,
         }
 
 
 def left_out_of(trial: Trial) -> tuple[LeftOut, ...]:
-    """Return the unreadable files of an opened run, with one listing of its event files."""
-    return (*_unreadable(trial), *_missing(trial))
+    """Return what cannot be read of an opened run, with one listing of its event files."""
+    return (*_unreadable(trial), *_missing(trial), *_missing_steps(trial))
 
 
 def refuse_a_missing_file(
@@ -82,6 +103,16 @@ def _unreadable(trial: Trial) -> Iterator[LeftOut]:
         named = step_file(key)
         step, worker = (named.step, named.worker) if named else (None, None)
         yield LeftOut(trial.path, key, str(error), step, worker)
+
+
+def _missing_steps(trial: Trial) -> Iterator[LeftOut]:
+    missing = trial.missing_steps
+    for gap in missing.gaps:
+        file = index_key(gap.last if gap.was_written and gap.last is not None else gap.first, gap.worker)
+        yield LeftOut(trial.path, file, gap.problem, gap.first, gap.worker, gap=gap)
+    for worker in missing.not_closed:
+        text = str(MissingSteps((), (worker,)))
+        yield LeftOut(trial.path, collections_key(worker), text, None, worker)
 
 
 def _missing(trial: Trial) -> Iterator[LeftOut]:

@@ -165,6 +165,7 @@ def _listed(path: str, name: str) -> ListedRun:
             f"{unread} cannot be read: {next(iter(trial.damaged_files))}; "
             f"run `smdebug verify {path}` for details"
         )
+    problem = problem or str(trial.missing_steps)
     saved = trial.saved_at(steps[-1]) if steps else None
     return ListedRun(
         path,

@@ -10,12 +10,15 @@ from enum import Enum
 
 from smdebug.amounts import counted
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.files.names import END_MARKER
 from smdebug.runs.evaluation.following import Change, Following
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.secrets.texts import redacted
 from smdebug.service.records import RequestedRule
+from smdebug.storage import open_storage
 from smdebug.trials import Trial
+from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 
 MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while the rules catch up
 
@@ -44,6 +47,8 @@ class LiveRun:
     last_saved_at: float | None = None
     training_loss: TrainingLoss | None = None
     following: Following | None = None
+    missing: MissingSteps = NOTHING_MISSING
+    """The steps that no rule can check, because they are not there."""
     _loss_reader: LossReader | None = field(default=None, repr=False)
 
     def advance(self) -> list[Change]:
@@ -53,7 +58,7 @@ class LiveRun:
             self.error = ""
             return changes
         except MissingCollectionFiles:
-            self.state = State.AWAITED
+            self.state = State.ENDED if open_storage(self.path).exists(END_MARKER) else State.AWAITED
         except SMDebugError as error:  # storage that cannot be reached now, or a damaged run
             self.state, self.error = State.UNREADABLE, redacted(" ".join(str(error).split()))
         return []
@@ -82,7 +87,8 @@ class LiveRun:
             return f"{counted(problems, 'problem')} detected"
         results = self.following.results
         passed = sum(result.has_seen and not result.error for result in results)
-        return f"{counted(passed, 'rule')} passed" if passed else "nothing was checked"
+        where = " at the steps that are there" if self.missing else ""
+        return f"{counted(passed, 'rule')} passed{where}" if passed else "nothing was checked"
 
     @property
     def loss(self) -> float | None:
@@ -107,6 +113,9 @@ class LiveRun:
             self.last_step = steps[-1]
             self.last_saved_at = trial.saved_at(steps[-1])
             self._read_losses(trial)
+            self.missing = trial.missing_steps
+        if following.has_ended and not self.has_ended:
+            self.missing = trial.missing_steps
         if following.has_ended:
             self.state = State.ENDED
         elif behind:

@@ -20,6 +20,7 @@ from smdebug.runs.thinned_steps import thinned as thinned
 from smdebug.runs.training_loss import TrainingLoss, loss_names, training_loss
 from smdebug.trials import Trial
 from smdebug.trials.stored.attempts import Attempt
+from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 from smdebug.trials.stored.worker_steps import Layout, Spans
 
 _LOSS_POINTS = 60
@@ -82,6 +83,8 @@ class Overview:
     """The number of the attempt that is shown."""
     origin: Origin | None = None
     """Where the run comes from, if that was kept."""
+    missing_steps: MissingSteps = NOTHING_MISSING
+    """The steps that were saved or could not be written, and are not there."""
     digest_workers: int = 0
     """The workers besides `num_workers` that save digests of their copies of the model alone."""
 
@@ -126,6 +129,7 @@ class Overview:
                 loss.name: [list(point) for point in loss.points(_LOSS_POINTS)] for loss in self.losses
             },
             "damaged": dict(self.damaged),
+            "missing_steps": self.missing_steps.to_dict(),
             "origin": self.origin.to_dict() if self.origin else None,
         }
 
@@ -173,6 +177,7 @@ def overview_of(
         losses=_losses(trial) if with_values else (),
         digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
+        missing_steps=trial.missing_steps,
         attempts=attempts,
         attempt=attempt,
         origin=origin,

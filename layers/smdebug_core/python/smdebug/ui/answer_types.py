@@ -65,6 +65,7 @@ class RowAnswer(TypedDict):
     since: int | None
     checked: int
     passed: int | None
+    missing: str
     check: str
     configuration: dict[str, Any]
     cost: float | None
@@ -187,6 +188,7 @@ class RunAnswer(TypedDict):
     series: list[SeriesName]
     kinds: list[KindAnswer]
     statistics: list[str]
+    missing: str
     modes: list[list[Any]]
     damaged: list[list[str]]
     configuration: dict[str, Any]
@@ -348,6 +350,7 @@ class ComparedRun(TypedDict):
     issues: list[IssueAnswer]
     checked: int
     passed: int
+    missing: str
     series: list[str]
     configuration: dict[str, Any]
     divergence: DivergenceAnswer | None

@@ -61,6 +61,7 @@ def _part(part: Part) -> ComparedRun:
             "issues": [issue_answer(issue) for issue in run.issues],
             "checked": run.steps_checked,
             "passed": passed_of(run),
+            "missing": run.missing,
             "series": [escaped(name) for name in run.series],
             "configuration": {} if trial is None else configuration_of(trial),
             "divergence": None,

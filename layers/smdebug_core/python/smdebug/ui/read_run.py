@@ -56,6 +56,10 @@ class ReadRun(Protocol):
     @property
     def kinds(self) -> Mapping[str, Statistics]: ...
     @property
+    def missing(self) -> str:
+        """Which steps are missing, in words; "" if none are."""
+
+    @property
     def damaged(self) -> Mapping[str, str]: ...
     def order(self, kind: str) -> list[int]:
         """Return the places of a kind's tensors in the order of the network."""

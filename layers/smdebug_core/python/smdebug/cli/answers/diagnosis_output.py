@@ -11,6 +11,7 @@ from smdebug.cli.answers.output import print_line, terminal_width, wrapped
 if TYPE_CHECKING:
     from smdebug.diagnosis import Issue
     from smdebug.runs.evaluation.diagnosing import Diagnosis
+    from smdebug.trials.stored.missing_steps import MissingSteps
 
 _LABEL = 10  # columns of "Symptoms  "
 _INDENT = 2
@@ -54,20 +55,26 @@ def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> 
             print_line(f"{faint('–')} {result.summary()}")
     if in_short:
         shown_by = None if reasons else "--reasons shows which."
-        print_in_short(found.passed, found.not_checked, shown_by=shown_by)
+        print_in_short(found.passed, found.not_checked, found.missing_steps, shown_by=shown_by)
 
 
 def print_in_short(
-    passed: Sequence[str], not_checked: dict[str, str], *, shown_by: str | None = None
+    passed: Sequence[str],
+    not_checked: dict[str, str],
+    missing: MissingSteps | None = None,
+    *,
+    shown_by: str | None = None,
 ) -> None:
     """Print the rules that passed in a line, and those that were not checked in one for each reason.
 
-    Many reasons become one line if `shown_by` says where they are shown.
+    If steps are missing, the rules passed at the others. Many reasons become one line if `shown_by` says
+    where they are shown.
     """
     from smdebug.runs.evaluation.diagnosing import not_checked_in_words, passed_in_words
 
     if passed:
-        _print_marked(good("✓"), passed_in_words(passed))
+        in_words = passed_in_words(passed, missing) if missing else passed_in_words(passed)
+        _print_marked(good("✓") if not missing else faint("✓"), in_words)
     reasons = not_checked_in_words(not_checked)
     if shown_by and len(reasons) > _MOST_REASONS:
         text = f"{len(not_checked)} rules not checked: {', '.join(not_checked)}."

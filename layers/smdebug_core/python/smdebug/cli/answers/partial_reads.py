@@ -29,6 +29,13 @@ def warn_of_unread_files(trial: Trial, **scope: Any) -> list[LeftOut]:
 
 def unread_file_warnings(gaps: Sequence[LeftOut], path: str) -> list[str]:
     """Return a sentence for each kind of unread file, with what to do."""
+    from smdebug.trials.stored.missing_steps import MissingSteps
+
+    lost = MissingSteps(
+        tuple(gap.gap for gap in gaps if gap.gap is not None),
+        tuple(gap.worker for gap in gaps if gap.is_end and gap.worker is not None),
+    )
+    gaps = [gap for gap in gaps if gap.gap is None and not gap.is_end]
     damaged = [gap for gap in gaps if gap.is_event_file and not gap.is_missing]
     unreadable = [gap for gap in gaps if not gap.is_event_file]
     missing = [gap for gap in gaps if gap.is_missing]
@@ -37,7 +44,8 @@ def unread_file_warnings(gaps: Sequence[LeftOut], path: str) -> list[str]:
         (damaged, "event file", "is damaged" if len(damaged) == 1 else "are damaged"),
         (missing, "event file", "is missing" if len(missing) == 1 else "are missing"),
     )
-    return [
+    sentences = [f"{lost}; run `smdebug verify {path}` for details"] if lost else []
+    return sentences + [
         f"{counted(len(files), noun)} {problem}, so the tensors in {'it' if len(files) == 1 else 'them'} "
         f"are left out: {_first_of(files)}; run `smdebug verify {path}` for details"
         for files, noun, problem in kinds

@@ -165,7 +165,9 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
         print_line(f"{counted(len(run.incomplete_steps), 'incomplete step')}, missing some workers: {shown}")
     for key, problem in run.damaged.items():
         print_line(bad("damaged: ") + f"{key}: {problem}")
-    if run.damaged:
+    if run.missing_steps:
+        print_line(bad("missing: ") + str(run.missing_steps))
+    if run.damaged or run.missing_steps:
         print_line(faint(f"run smdebug verify {run.path} for details"))
     if len(run.attempts) > 1:
         print_heading("Attempts")

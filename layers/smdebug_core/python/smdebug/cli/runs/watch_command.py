@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smdebug.amounts import number
+from smdebug.amounts import counted, number
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad, faint, good, strong
 from smdebug.cli.answers.diagnosis_output import issue_lines
@@ -134,8 +134,9 @@ def _unread(run: LiveRun) -> list[LeftOut]:
 
 
 def _checked_nothing(run: LiveRun) -> bool:
-    following = run.following if run.has_ended else None
-    return following is not None and not any(result.has_seen for result in following.results)
+    if not run.has_ended:
+        return False
+    return run.following is None or not any(result.has_seen for result in run.following.results)
 
 
 class _Stderr:
@@ -215,6 +216,7 @@ class _Events:
                     "steps_saved": run.steps_saved,
                     "last_step": run.last_step,
                     "loss": run.loss,
+                    "missing_steps": run.missing.count,
                     "open": len(run.following.open_issues) if run.following else 0,
                     "error": run.error or None,
                 }
@@ -251,6 +253,8 @@ def _ending(run: LiveRun) -> list[str]:
     following = run.following
     if following is not None and following.issues:
         return [f"{bad('✗')} {end}"]
+    if run.missing:
+        return [f"{bad('!')} {end}"]
     if not _checked_nothing(run):
         return [f"{good('✓')} {end}"]
     results = following.results if following is not None else []
@@ -267,6 +271,8 @@ def _lines(run: LiveRun) -> list[str]:
     parts = [strong(run.path), run.state.value]
     if run.last_step is not None:
         parts.append(f"step {run.last_step:,}")
+    if run.missing.gaps:
+        parts.append(bad(f"{counted(run.missing.count, 'step')} missing"))
     if run.training_loss is not None:
         value = number(run.loss)
         shown = bad(value) if is_bad(run.loss) else value

@@ -11,7 +11,7 @@ from typing import Any
 from smdebug.amounts import counted
 from smdebug.diagnosis import Issue, as_text, fold
 from smdebug.diagnosis.html import issue_html
-from smdebug.diagnosis.wording import summary
+from smdebug.diagnosis.wording import sentence, summary
 from smdebug.exceptions import SMDebugError
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.layer_order import computed_layers
@@ -19,6 +19,7 @@ from smdebug.runs.evaluation.rule_results import RuleResult
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
+from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 
 MOST_NAMED = 3  # rules that were not checked for the same reason
 
@@ -30,6 +31,8 @@ class Diagnosis:
     path: str
     issues: tuple[Issue, ...]
     results: tuple[RuleResult, ...]
+    missing_steps: MissingSteps = NOTHING_MISSING
+    """The steps that no rule could check, because they are not there."""
 
     @property
     def passed(self) -> tuple[str, ...]:
@@ -58,6 +61,7 @@ class Diagnosis:
             "passed": list(self.passed),
             "not_checked": self.not_checked,
             "failed": self.failed,
+            "missing_steps": self.missing_steps.to_dict(),
             "rules": [result.to_dict() for result in self.results],
         }
 
@@ -66,8 +70,10 @@ class Diagnosis:
         for issue in self.issues:
             lines += [f"✗ {line}" if at == 0 else line for at, line in enumerate(as_text(issue))]
         lines += [f"! {name} failed: {error}" for name, error in self.failed.items()]
+        if self.missing_steps:
+            lines.append(f"! {sentence(str(self.missing_steps))}")
         if self.passed:
-            lines.append(f"✓ {passed_in_words(self.passed)}")
+            lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
         return "\n".join(lines) or summary(self.issues)
 
@@ -75,8 +81,10 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         lines = [f"! {name} failed: {error}" for name, error in self.failed.items()]
+        if self.missing_steps:
+            lines.append(f"! {sentence(str(self.missing_steps))}")
         if self.passed:
-            lines.append(f"✓ {passed_in_words(self.passed)}")
+            lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
         others = "<br>".join(map(escape, lines)) or escape(summary(self.issues))
         return "".join(map(issue_html, self.issues)) + f"<p>{others}</p>"
@@ -108,7 +116,8 @@ def diagnose(
         most_steps=most_steps,
         progress=progress,
     )
-    return Diagnosis(trial.path, tuple(issues_of(trial, results)), tuple(results))
+    issues = tuple(issues_of(trial, results))
+    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps)
 
 
 def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:
@@ -128,9 +137,10 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
         return ()
 
 
-def passed_in_words(names: Sequence[str]) -> str:
-    """Return the rules that passed in a sentence."""
-    return f"{counted(len(names), 'rule')} passed: {', '.join(names)}."
+def passed_in_words(names: Sequence[str], missing: MissingSteps = NOTHING_MISSING) -> str:
+    """Return the rules that passed in a sentence, which says if some steps could not be checked."""
+    where = " at the steps that are there" if missing else ""
+    return f"{counted(len(names), 'rule')} passed{where}: {', '.join(names)}."
 
 
 def not_checked_in_words(reasons: dict[str, str]) -> list[str]:

@@ -71,6 +71,7 @@ def row_answer(board: Board, row: Row) -> RowAnswer:
         "since": glance.since,
         "checked": glance.checked,
         "passed": glance.passed,
+        "missing": glance.missing,
         "check": board.check_of(row),
         "configuration": dict(glance.configuration),
         "cost": cost.dollars,
@@ -144,6 +145,7 @@ def described(
             for kind in in_kind_order(run.kinds)
         ],
         "statistics": list(COLUMNS),
+        "missing": run.missing,
         "modes": [list(stretch) for stretch in run.charts.modes[:1000]],
         "damaged": [[escaped(a), escaped(b)] for a, b in list(run.damaged.items())[:100]],
         "configuration": dict(glance.configuration) if trial is None else configuration_of(trial),

@@ -94,6 +94,10 @@ class WholeRun:
         return self.charts.kinds
 
     @property
+    def missing(self) -> str:
+        return escaped(str(self.trial.missing_steps))
+
+    @property
     def damaged(self) -> dict[str, str]:
         return self.charts.damaged
 

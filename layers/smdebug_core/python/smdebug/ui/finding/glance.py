@@ -60,6 +60,8 @@ class Glance:
     """How many saved steps the rules have evaluated."""
     passed: int | None = None
     """How many rules had what they check and detected nothing; None if that is not known."""
+    missing: str = ""
+    """Which steps are missing, in words; "" if none are."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,10 +119,12 @@ class _Followed:
             steps = trial.steps()
         with trial.refreshing(False):
             loss = None if trial.has_more_files else self._read_loss()
+            missing = "" if trial.has_more_files else escaped(str(trial.missing_steps))
         return replace(
             timed(Glance(), trial, steps),
             state=state_of(trial, steps, ended=ended),
             workers=trial.num_workers,
+            missing=missing,
             loss_name=self._losses.name,
             loss=None if loss is None else finite(loss.last),
             curve=() if loss is None else curve_of(loss.values.tolist()),

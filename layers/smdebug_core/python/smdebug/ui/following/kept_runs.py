@@ -42,6 +42,7 @@ class Kept:
     values_left_out_from: int | None = None
     folded: dict[str, FoldedRows] = field(default_factory=dict)
     workers: list[str] = field(default_factory=list)
+    missing: str = ""
     issues: tuple[Issue, ...] = ()
     verdict: VerdictAnswer = field(default_factory=lambda: NO_VERDICT)
     """The results of the rules and their log, as the page shows them."""
@@ -79,6 +80,7 @@ class Kept:
             "values_left_out_from": self.values_left_out_from,
             "folded": {kind: rows.tensors for kind, rows in self.folded.items()},
             "workers": self.workers,
+            "missing": self.missing,
             "issues": [issue.to_dict() for issue in self.issues],
             "verdict": self.verdict,
         }
@@ -130,6 +132,7 @@ class Kept:
             values_left_out_from=head["values_left_out_from"],
             folded={kind: FoldedRows(names) for kind, names in head["folded"].items()},
             workers=head["workers"],
+            missing=head["missing"],
             issues=tuple(map(Issue.from_dict, head["issues"])),
             verdict={**NO_VERDICT, **head["verdict"]},
         )

@@ -67,6 +67,8 @@ class RunReader:
         self._ahead = ReadingAhead(path, is_allowed=not is_alone)
         self._rules = rules
         self._clock = clock
+        self.missing = "" if kept is None else kept.missing
+        """Which steps are missing, in words; "" if none are."""
         self.read_through = -1
         """The last step that the charts have."""
         self.attempt: Any = None
@@ -266,6 +268,8 @@ class RunReader:
                     self.has_ended = True
         self._notice_another_attempt(trial)
         if len(self.steps) != known or self.has_ended != had_ended:
+            with trial.refreshing(False):
+                self.missing = escaped(str(trial.missing_steps))
             self.version += 1
         self._read_steps(trial, until)
         if self.steps_read >= len(self.steps) and not trial.has_more_files:

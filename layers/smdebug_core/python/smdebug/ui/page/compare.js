@@ -66,7 +66,8 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       ),
     );
     const groups = [
-      ["No problem detected", runs.filter((run) => !run.issues.length && run.passed)],
+      ["No problem detected", runs.filter((run) => !run.issues.length && run.passed && !run.missing)],
+      ["No problem at the steps that are there", runs.filter((run) => !run.issues.length && run.passed && run.missing)],
       ["No rule could check", runs.filter((run) => !run.issues.length && !run.passed && run.checked)],
       ["Not checked yet", runs.filter((run) => !run.issues.length && !run.passed && !run.checked)],
     ].filter(([, members]) => members.length);
@@ -168,13 +169,14 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
               h("td", { text: count(run.steps) }),
               h("td", { class: "difference", text: divergence(run, place), title: divergence(run, place) }),
               h("td", {
-                class: run.issues.length ? "bad" : run.passed ? "good" : "quiet",
+                class: run.issues.length ? "bad" : run.missing ? "warn" : run.passed ? "good" : "quiet",
+                title: run.missing || null,
                 text: run.issues.length
                   ? `✗ ${run.issues[0].headline}`
                   : run.checked && !run.passed
                     ? "no rule could check it"
                     : run.checked
-                      ? `✓ no problem in ${plural(run.checked, "saved step")}`
+                      ? `${run.missing ? "!" : "✓"} no problem in ${plural(run.checked, "saved step")}${run.missing ? ", others are missing" : ""}`
                       : "not checked yet",
               }),
             ),

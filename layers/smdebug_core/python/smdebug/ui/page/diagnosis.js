@@ -97,6 +97,13 @@ export class Diagnosis {
     const passed = run.rules.filter((rule) => rule.state === "passed").length;
     const isAll = run.state === "ended" && run.steps_checked >= run.steps;
     const soFar = isAll ? "" : ` up to step ${count(run.last_step)}`;
+    if (run.steps_checked && passed && run.missing)
+      return card(
+        "issue",
+        "warn",
+        `${plural(passed, "rule")} passed at the steps that are there`,
+        `Problems at the others are not seen: ${run.missing}.`,
+      );
     if (run.steps_checked && passed) return card("fine", "good", `${plural(passed, "rule")} passed${soFar}`);
     if (run.steps_checked && !run.rules.length) return h("p", { class: "quiet", text: "No rules were evaluated." });
     if (run.steps_checked && !failed)

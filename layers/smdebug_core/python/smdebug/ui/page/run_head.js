@@ -69,6 +69,7 @@ export class RunHead {
       this.progress,
       ...run.notes.map((text) => h("p", { class: held ? "notice" : "problem", role: held ? null : "status", text })),
       run.error ? h("p", { class: "problem", role: "alert", text: run.error }) : null,
+      run.missing ? h("p", { class: "problem", role: "status", text: `${run.missing}.` }) : null,
       isReading ? h("p", { class: "quiet" }, h("progress", bar), ` ${what}`) : null,
     );
     const summary = `${plural(run.damaged.length, "part")} of the run cannot be read; the rest is shown`;

@@ -255,6 +255,8 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
         title: "The run lacks the data that the rules check",
         text: "no rule could check it",
       });
+    if (run.issues === 0 && run.missing)
+      return h("span", { class: "warn", title: run.missing, text: "! no problem at the steps that are there" });
     if (run.issues === 0)
       return h("span", {
         class: "good",

@@ -51,6 +51,7 @@ def kept_from(reader: RunReader) -> Kept:
         values_left_out_from=charts.values_left_out_from,
         folded=charts.folded,
         workers=reader.workers,
+        missing=reader.missing,
         issues=reader.issues,
         verdict=reader.verdict,
     )

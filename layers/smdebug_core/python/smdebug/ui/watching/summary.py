@@ -30,6 +30,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
         since=None if first is None else first.since,
         checked=checked,
         passed=passed_of(reader),
+        missing=reader.missing,
     )
     name = known.loss_name or next(iter(likely_losses(reader.series)), "")
     pyramid = reader.charts.training_losses.get(name)

@@ -76,6 +76,7 @@
  * @property {number | null} since
  * @property {number} checked
  * @property {number | null} passed
+ * @property {string} missing
  * @property {string} check
  * @property {Record<string, any>} configuration
  * @property {number | null} cost
@@ -198,6 +199,7 @@
  * @property {SeriesName[]} series
  * @property {KindAnswer[]} kinds
  * @property {string[]} statistics
+ * @property {string} missing
  * @property {any[][]} modes
  * @property {string[][]} damaged
  * @property {Record<string, any>} configuration
@@ -359,6 +361,7 @@
  * @property {IssueAnswer[]} issues
  * @property {number} checked
  * @property {number} passed
+ * @property {string} missing
  * @property {string[]} series
  * @property {Record<string, any>} configuration
  * @property {DivergenceAnswer | null} divergence
