@@ -7,9 +7,13 @@ from dataclasses import replace
 
 from functions.decisions.run_events import run_entry
 from functions.world import World
+from smdebug.amounts import counted
+from smdebug.files.collections_file import LostSteps
 from smdebug.service.records import RunRecord
 
 TWO_TRAININGS = "training"  # the subject of what is wrong if two write to one place
+
+LOST_STEPS = "lost steps"  # the subject of steps that a worker could not write
 
 
 def change(world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]) -> RunRecord:
@@ -46,6 +50,20 @@ def report_two_trainings(world: World, record: RunRecord, earlier: int) -> RunRe
         f"Two trainings write to {record.location} at once: attempt {earlier} has saved a step after attempt "
         f"{record.training_run} had begun. Their steps overwrite each other. Stop one of them, and give each "
         "training its own prefix.",
+    )
+
+
+def report_lost_steps(world: World, record: RunRecord, worker: str, lost: LostSteps) -> RunRecord:
+    """Report that a worker could not write some of its steps: no rule will evaluate them."""
+    if LOST_STEPS in record.troubles:
+        return record  # of another worker, or of this one
+    how_many = "At least " if lost.last is None else ""
+    return in_trouble(
+        world,
+        record,
+        LOST_STEPS,
+        f"{how_many}{counted(lost.count, 'step')} of {worker} could not be written, from step {lost.first} "
+        f"on: {lost.reason}. No rule evaluates them.",
     )
 
 

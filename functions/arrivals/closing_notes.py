@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from functions.arrivals.attempts import MOST_ATTEMPTS
 from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
+from functions.run_record import report_lost_steps
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
-from smdebug.files.collections_file import parse_collections
-from smdebug.files.names import LAST_STEP
+from smdebug.files.collections_file import ClosingNote, parse_collections
 from smdebug.service.records import RunRecord
 
 
@@ -34,12 +34,13 @@ def _record_note(world: World, record: RunRecord, arrival: Arrival) -> bool:
     except SMDebugError:  # reported where the file is recorded
         return False
     meta = content["_meta"]
-    number, last = meta.get("training_run"), meta.get("last_step")
-    is_step = last is None or (type(last) is int and 0 <= last <= LAST_STEP)
-    is_note = meta.get("closed") is True and "last_step" in meta and is_step
+    number, note = meta.get("training_run"), ClosingNote.named_in(meta)
     is_of_run = meta.get("run_id") == record.run_id
-    if not is_note or not is_of_run or type(number) is not int or not 0 <= number < MOST_ATTEMPTS:
+    if note is None or not is_of_run or type(number) is not int or not 0 <= number < MOST_ATTEMPTS:
         return False
     attempt = record.training_base + number
-    world.index.note_closing(record.run, attempt, arrival.worker, last)
-    return attempt == record.training_run
+    world.index.note_closing(record.run, attempt, arrival.worker, note.last_step)
+    is_current = attempt == record.training_run
+    if is_current and note.lost is not None:
+        report_lost_steps(world, record, arrival.worker, note.lost)
+    return is_current

@@ -63,9 +63,13 @@ def summary_of(
     last_step: int | None = None,
     not_evaluated: int = 0,
     partly_evaluated: int = 0,
+    lost_steps: str = "",
     detached: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the summary of a run that has ended; `detached` are the ids of rules that do not judge it."""
+    """Return the summary of a run that has ended.
+
+    `detached` are the ids of rules that do not judge it; `lost_steps` says which steps were never written.
+    """
     rules = list(rules)
     summaries = [
         {
@@ -83,7 +87,7 @@ def summary_of(
     for summary in summaries:
         counts[str(summary["status"])] += 1
     judging = [rule for _, rule in rules if rule.id not in detached]
-    verdict = verdict_of(judging, steps=steps, unseen=not_evaluated + partly_evaluated)
+    verdict = verdict_of(judging, steps=steps, unseen=not_evaluated + partly_evaluated + bool(lost_steps))
     return {
         "version": SUMMARY_VERSION,
         "verdict": verdict.value,
@@ -94,6 +98,7 @@ def summary_of(
         "not_checked": sum(rule.status is RuleStatus.NOT_CHECKED for rule in judging),
         "statuses": {status: count for status, count in counts.items() if count},
         "rules": summaries,
+        **({"lost_steps": cut(lost_steps, MAX_TEXT)} if lost_steps else {}),
     }
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError
@@ -33,7 +34,8 @@ _LOST_STEPS: Final = "lost_steps"
 _LONGEST_REASON: Final = 500  # characters
 
 
-class LostSteps(NamedTuple):
+@dataclass(frozen=True)
+class LostSteps:
     """The steps that a worker wanted to save so far and could not write."""
 
     count: int
@@ -47,7 +49,7 @@ class LostSteps(NamedTuple):
         """Return the entry of `meta`; none if nothing was lost."""
         if not self.count:
             return {}
-        return {_LOST_STEPS: {**self._asdict(), "reason": self.reason[:_LONGEST_REASON]}}
+        return {_LOST_STEPS: {**vars(self), "reason": self.reason[:_LONGEST_REASON]}}
 
     @classmethod
     def named_in(cls, meta: Mapping[str, Any]) -> LostSteps | None:

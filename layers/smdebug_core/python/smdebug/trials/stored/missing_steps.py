@@ -169,7 +169,7 @@ def missing_in(
     gaps: list[Gap] = []
     for worker in sorted(by_worker.keys() | known.workers.keys()):
         gaps += _of_worker(worker, by_worker[worker], borders, known)
-    not_closed = ()
+    not_closed: tuple[str, ...] = ()
     if known.ended:
         not_closed = tuple(
             worker

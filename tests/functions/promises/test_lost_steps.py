@@ -1,0 +1,68 @@
+"""Steps that a worker could not write are a problem of the run, and no verdict passes over them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.functions.promises.runs import RUN, summaries
+from tests.functions.saver import FAILING, HEALTHY, Saver
+from tests.functions.small_world import SmallWorld
+
+LOST = {"count": 24, "first": 36, "last": 59, "reason": "No space left on device"}
+
+
+def ended(values: Any = HEALTHY, **note: Any) -> SmallWorld:
+    """Return a run of three steps that has ended with this closing note."""
+    small = SmallWorld()
+    rule = {"name": "rule", "rule": "ExplodingTensor"}
+    rules = {"version": 1, "default_rules": False, "rules": [rule]}
+    small.place().write("rules.json", json.dumps(rules).encode())
+    saver = Saver(small.place()).begin()
+    for step in range(3):
+        saver.save(step, values)
+    saver.begin(closed=True, last_step=2, **note)
+    small.settle()
+    saver.end()
+    small.settle()
+    small.pass_time(400)
+    return small
+
+
+def test_a_run_without_lost_steps_passes():
+    small = ended()
+    assert small.index.run(RUN).troubles == {}
+    assert summaries(small)[-1]["verdict"] == "NoIssuesFound"
+    assert "lost_steps" not in summaries(small)[-1]
+
+
+def test_lost_steps_are_a_problem_of_the_run_and_its_verdict_is_incomplete():
+    small = ended(lost_steps=LOST)
+    problem = small.index.run(RUN).troubles["lost steps"]
+    assert problem.startswith("24 steps of worker_0 could not be written, from step 36 on: No space left")
+    summary = summaries(small)[-1]
+    assert (summary["verdict"], summary["lost_steps"]) == ("Incomplete", problem)
+    told = [event["trouble"] for event in small.details("Run State Change") if event["trouble"]]
+    assert told
+    assert set(told) == {problem}
+
+
+def test_a_finding_is_the_verdict_beside_lost_steps():
+    assert summaries(ended(FAILING, lost_steps=LOST))[-1]["verdict"] == "IssuesFound"
+
+
+@pytest.mark.parametrize("lost", [{"count": 0}, {"count": "many"}, [], {"first": 3}])
+def test_a_note_that_names_no_number_of_lost_steps_names_none(lost):
+    assert summaries(ended(lost_steps=lost))[-1]["verdict"] == "NoIssuesFound"
+
+
+def test_a_resumed_training_begins_without_lost_steps():
+    small = SmallWorld()
+    Saver(small.place()).begin(closed=True, last_step=None, lost_steps=LOST)
+    small.settle()
+    assert small.index.run(RUN).troubles
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    assert small.index.run(RUN).troubles == {}
