@@ -32,6 +32,7 @@ from smdebug.storage.keys import (
     clipped,
     is_key,
 )
+from smdebug.storage.unfinished import remove_unfinished
 
 WORTH_MAPPING = 64 << 10
 """Size in bytes from which a view maps the file instead of copying it."""
@@ -168,6 +169,10 @@ class FolderStorage:
             return
         except OSError as error:
             raise storage_error(error, path) from error
+
+    def remove_unfinished(self, worker: str) -> int:
+        """Remove unfinished files of that worker which nobody writes any more; return how many."""
+        return remove_unfinished(self._root, worker)
 
     # Staying inside the folder
 

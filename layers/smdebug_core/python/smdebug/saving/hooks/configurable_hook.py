@@ -28,6 +28,7 @@ from smdebug.saving.ending.closing import write_all
 from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.options import HookOptions
 from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.leftovers import remove_leftovers
 from smdebug.saving.place.origin_writing import RunOrigin, described
 from smdebug.saving.place.places import get_tensorboard_dir, place_for_a_run
 from smdebug.saving.place.resume import CheckpointNotes, StateStore
@@ -334,6 +335,8 @@ class ConfigurableHook(singleton.AnyHook):
             resumed=self._resumed,
         )
         self.training_run = attempt.training_run
+        if attempt.resumed_at is not None:
+            remove_leftovers(self._storage, self.worker)
         saves_scalars = not self.dry_run and (self.save_all_workers or self.is_chief())
         self.collection_manager.update_meta(attempt.to_meta())
         return RunWriter(
