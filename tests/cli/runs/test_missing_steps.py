@@ -99,6 +99,11 @@ def test_inspect_and_the_list_of_runs_say_it(ask, halved):
     assert "8 steps are missing (first: 1)" in ask("runs", halved.parent).out
 
 
+def test_the_report_says_it(ask, halved):
+    ask("report", halved, "--output", "report.html")
+    assert "8 steps are missing (first: 1)" in Path("report.html").read_text()
+
+
 def test_a_notebook_says_it(halved):
     found = diagnose(halved, ["LossNotDecreasing"])
     assert found.missing_steps.count == 8

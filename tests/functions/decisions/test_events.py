@@ -190,6 +190,16 @@ def test_a_run_with_many_rules_has_its_summary_and_its_old_event_cut():
     assert len(json.dumps(whole.detail)) < 1.05 * MAX_DETAIL
 
 
+def test_the_summary_of_a_run_that_lost_steps_matches_the_schema_and_is_incomplete():
+    passed = RuleRecord("1", "rule", RuleStatus.NO_ISSUES_FOUND)
+    lost = summary_of([(VANISHING, passed)], steps=3, lost_steps="24 steps could not be written")
+    whole = summary_of([(VANISHING, passed)], steps=3)
+    assert (lost["verdict"], whole["verdict"]) == ("Incomplete", "NoIssuesFound")
+    for summary in (lost, whole):
+        event = run_state_changed(RUN, "x", NOON, summary=summary)
+        assert not complaints_about("Run State Change", event.detail)
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

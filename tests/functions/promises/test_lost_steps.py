@@ -44,9 +44,9 @@ def test_lost_steps_are_a_problem_of_the_run_and_its_verdict_is_incomplete():
     assert problem.startswith("24 steps of worker_0 could not be written, from step 36 on: No space left")
     summary = summaries(small)[-1]
     assert (summary["verdict"], summary["lost_steps"]) == ("Incomplete", problem)
-    told = [event["trouble"] for event in small.details("Run State Change") if event["trouble"]]
-    assert told
-    assert set(told) == {problem}
+    published = [event["trouble"] for event in small.details("Run State Change") if event["trouble"]]
+    assert published
+    assert set(published) == {problem}
 
 
 def test_a_finding_is_the_verdict_beside_lost_steps():

@@ -172,6 +172,33 @@ def test_a_file_that_came_while_the_folder_was_listed_is_not_missing():
     assert trial.missing_steps.count == 1
 
 
+def test_a_long_run_that_is_listed_in_slices_misses_nothing():
+    storage = MemoryStorage()
+    train(storage, *range(10))
+    trial = open_run(storage, index_files=4)
+    assert trial.has_more_files
+    assert not trial.missing_steps
+    while trial.has_more_files:
+        trial.refresh_data()
+    assert not trial.missing_steps
+    remove(storage, 8, 9)
+    assert open_run(storage).missing_steps.count == 2
+
+
+def test_closing_notes_that_are_newer_than_what_was_read_tell_of_nothing_missing():
+    storage = MemoryStorage()
+    train(storage, *range(5))
+    hidden = {key: storage.read(key) for key in storage.list("index/") if not key.endswith("0_worker_0.json")}
+    for key in [*hidden, END_MARKER]:
+        storage.delete(key)
+    trial = open_trial(storage)
+    assert trial.missing_steps.count == 4
+    for key, data in hidden.items():
+        storage.write(key, data)
+    with trial.refreshing(False):
+        assert not trial.missing_steps
+
+
 # Attempts
 
 

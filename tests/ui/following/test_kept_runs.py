@@ -56,6 +56,15 @@ def test_another_run_is_noticed_while_its_steps_are_listed(read, tmp_path):
     assert len(reader.series["loss"]) == 39
 
 
+def test_missing_steps_are_kept_and_shown_with_the_rest(tmp_path):
+    WrittenRun(tmp_path / "a").write(10, end=True)
+    next((tmp_path / "a" / "index").rglob("*5_worker_0.json")).unlink()
+    cache, path = Cache(tmp_path / "cache"), str(tmp_path / "a")
+    glance = Judging(cache, None).judge(path)
+    assert glance.missing == kept_of(cache, path).missing == "1 step is missing (first: 5)"
+    assert RunReader(path, kept=kept_of(cache, path)).missing == glance.missing
+
+
 def test_a_run_that_is_deleted_while_its_steps_are_listed_stays_on_the_page(read, tmp_path):
     _, cache, path = read
     reader = RunReader(path, kept=kept_of(cache, path))

@@ -114,6 +114,19 @@ def test_markup_and_control_characters_in_names_and_messages_are_text(page, tmp_
     assert tab.complaints == []
 
 
+def test_a_run_with_missing_steps_is_not_shown_as_one_that_passed(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(12, end=True)
+    next((tmp_path / "a" / "index").rglob("*5_worker_0.json")).unlink()
+    tab = page("#/run/{a}", "document.documentElement.dataset.ready !== undefined")
+    until(tab, f"{TEXT}.includes('1 step is missing (first: 5).')")
+    until(tab, f"{TEXT}.includes('passed at the steps that are there')")
+    assert accessible(tab) == []
+    tab.value("location.hash = '#/'")
+    until(tab, f"{TEXT}.includes('no problem at the steps that are there')")
+    assert not tab.value(f"{TEXT}.includes('no problem detected')")
+    assert tab.complaints == []
+
+
 def test_a_damaged_run_says_what_cannot_be_read_and_shows_the_rest(page, tmp_path):
     WrittenRun(tmp_path / "a").write(12, end=True)
     event = sorted((tmp_path / "a" / "events").rglob("*.tfevents"))[5]

@@ -134,6 +134,18 @@ def test_a_damaged_step_is_named_and_the_others_are_shown(serve, tmp_path):
     assert len(client.get(f"/api/run/{run['id']}/series?name=loss")["high"]) >= 5
 
 
+def test_missing_steps_are_named_on_the_page_of_the_run_and_in_comparisons(serve, tmp_path):
+    for name in ("a", "whole"):
+        WrittenRun(tmp_path / name).write(6, end=True)
+    next((tmp_path / "a" / "index").rglob("*3_worker_0.json")).unlink()
+    client = serve(tmp_path)
+    ids = [client.run("a"), client.run("whole")]
+    run = client.get(f"/api/run/{ids[0]}")
+    assert (run["missing"], run["steps_read"]) == ("1 step is missing (first: 3)", 5)
+    compared = client.get(f"/api/compare?runs={','.join(ids)}")["runs"]
+    assert [part["missing"] for part in compared] == [run["missing"], ""]
+
+
 def test_a_run_that_was_deleted_is_reported_as_gone(serve, tmp_path):
     for name in ("a", "b"):
         WrittenRun(tmp_path / name).write(3, end=True)

@@ -106,7 +106,7 @@ class ListedRun:
             self._shown.all.at,
             self._shown.attempts(self._newest).borders(self._attempt),
             Known(
-                workers=workers,
+                workers={} if self.has_more else workers,  # else not all is read that they name
                 newest=self._newest,
                 ended=self.progress.ended and self._attempt is None,
                 unreadable=frozenset(filter(None, map(step_file, self.damaged_files))),

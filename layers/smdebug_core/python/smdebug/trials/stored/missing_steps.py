@@ -255,14 +255,9 @@ def _lost_by(files: Iterable[WrittenStep], border: int | None) -> LostSteps | No
 
 
 def without_late(missing: MissingSteps, exists: Callable[[str], bool]) -> MissingSteps:
-    """Leave out steps whose index file exists after all, since it came after the listing."""
+    """Leave out gaps whose last index file exists after all, since it came after the listing."""
     gaps = list(missing.gaps)
     for gap in missing.gaps[:_MOST_ASKED_FOR]:
-        if (
-            gap.was_written
-            and gap.count == 1
-            and gap.last is not None
-            and exists(index_key(gap.last, gap.worker))
-        ):
+        if gap.was_written and gap.last is not None and exists(index_key(gap.last, gap.worker)):
             gaps.remove(gap)
     return MissingSteps(tuple(gaps), missing.not_closed)

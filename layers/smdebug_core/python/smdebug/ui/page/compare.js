@@ -176,7 +176,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
                   : run.checked && !run.passed
                     ? "no rule could check it"
                     : run.checked
-                      ? `${run.missing ? "!" : "✓"} no problem in ${plural(run.checked, "saved step")}${run.missing ? ", others are missing" : ""}`
+                      ? withoutProblem(run)
                       : "not checked yet",
               }),
             ),
@@ -239,4 +239,9 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       charts.forEach((chart) => chart.close());
     },
   };
+}
+
+function withoutProblem(run) {
+  const steps = plural(run.checked, "saved step");
+  return run.missing ? `! no problem in ${steps}, others are missing` : `✓ no problem in ${steps}`;
 }
