@@ -12,6 +12,7 @@ import pytest
 
 import smdebug
 from smdebug.files.names import END_MARKER, collections_key, index_key
+from smdebug.runs import open_run
 from smdebug.runs.evaluation.diagnosing import diagnose
 
 WORKER = "worker_0"
@@ -109,6 +110,7 @@ def test_a_notebook_says_it(halved):
     assert found.missing_steps.count == 8
     assert str(found).startswith("! 8 steps are missing (first: 1).")
     assert "8 steps are missing" in found._repr_html_()
+    assert "8 steps are missing (first: 1)" in open_run(halved)._repr_html_()
     assert found.to_dict()["missing_steps"]["count"] == 8
 
 
@@ -137,7 +139,7 @@ def test_a_training_that_could_write_no_step_has_no_verdict(ask, tmp_path):
     assert (tmp_path / "run" / END_MARKER).exists()
     assert ask(tmp_path / "run").code == 3
     assert ask("verify", tmp_path / "run").code == 3
-    watched = ask("watch", tmp_path / "run")
+    watched = ask("watch", tmp_path / "run", "--once")
     assert (watched.code, "nothing was saved" in watched.out) == (3, True)
 
 

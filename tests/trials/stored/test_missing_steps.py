@@ -19,6 +19,7 @@ from smdebug.trials.live.waiting import WaitLimits
 from tests.trials.writing import begin, end, open_trial, write_step
 
 WORKER = "worker_0"
+CLOSED_AT_0 = {"closed": True, "last_step": 0, "steps_written": 1}
 
 
 class FullDisk(MemoryStorage):
@@ -247,6 +248,40 @@ def test_a_lost_step_that_a_later_attempt_saved_is_not_missing():
     assert not trial.missing_steps
 
 
+def test_a_gap_between_steps_that_a_later_attempt_hides_is_none():
+    storage = MemoryStorage()
+    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 5})
+    lost = {"count": 1, "first": 7, "last": 7, "reason": "full"}
+    write_step(storage, 0, meta=_meta(0, None))
+    write_step(storage, 8, meta={**_meta(0, 6), "lost_steps": lost})
+    write_step(storage, 5, meta={**_meta(1, None), "resumed_at": 5})
+    assert open_run(storage).steps() == [0, 5]
+    assert not open_run(storage).missing_steps
+    assert open_run(storage, attempt=0).missing_steps.count == 2
+
+
+def test_what_a_later_attempt_lacks_does_not_matter_to_an_earlier_one():
+    storage = MemoryStorage()
+    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 2})
+    for step, attempt, before in ((0, 0, None), (1, 0, 0), (2, 1, None), (4, 1, 3)):
+        write_step(storage, step, meta={**_meta(attempt, before), "resumed_at": 2 if attempt else None})
+    assert not open_run(storage, attempt=0).missing_steps
+    assert open_run(storage, attempt=1).missing_steps.first == 3
+
+
+def test_a_worker_that_only_an_earlier_attempt_had_leaves_no_closing_note_for_a_later_one():
+    storage = MemoryStorage()
+    begin(storage, workers=2, present=1, meta={"run_id": "a", "training_run": 1, **CLOSED_AT_0})
+    storage.write(
+        collections_key("worker_1"),
+        b'{"collections": {}, "_meta": {"num_workers": 2, "run_id": "a", "training_run": 0}}',
+    )
+    for worker in range(2):
+        write_step(storage, 0, worker=worker, meta=_meta(1 - worker, None))
+    end(storage)
+    assert not open_run(storage).missing_steps
+
+
 def _meta(attempt: int, previous: int | None) -> dict[str, object]:
     return {"run_id": "a", "training_run": attempt, "previous_step": previous}
 
@@ -285,6 +320,16 @@ def test_steps_outside_of_the_range_that_is_read_are_not_missing():
     assert not open_run(storage, range_steps=(3, 8)).missing_steps
     assert open_run(storage, range_steps=(2, 8)).missing_steps.count == 1
     assert open_run(storage, range_steps=(3, None)).missing_steps.first == 8
+    remove(storage, 9)
+    assert not open_run(storage, range_steps=(3, 8)).missing_steps
+
+
+def test_lost_steps_outside_of_the_range_that_is_read_do_not_matter():
+    storage = FullDisk(8)
+    train(storage, *range(10))
+    assert not open_run(storage, range_steps=(0, 5)).missing_steps
+    assert not open_run(storage, range_steps=(9, None)).missing_steps
+    assert open_run(storage, range_steps=(5, None)).missing_steps.count == 1
 
 
 def test_a_damaged_index_file_is_damage_and_not_a_missing_step():
@@ -295,6 +340,8 @@ def test_a_damaged_index_file_is_damage_and_not_a_missing_step():
     assert list(trial.damaged_files) == [index_key(2, WORKER)]
     assert not trial.missing_steps
     assert len(verify(storage).problems) == 1
+    remove(storage, 3)
+    assert open_run(storage).missing_steps.count == 1
 
 
 def test_runs_of_the_old_library_name_no_step_before_and_miss_none():
@@ -316,6 +363,17 @@ def test_the_beginning_of_a_run_on_s3_may_have_expired():
     assert not Trial("a run", storage, wait_limits=WaitLimits(end_seconds=0)).missing_steps
     remove(storage, 4)
     assert Trial("a run", storage, wait_limits=WaitLimits(end_seconds=0)).missing_steps.first == 4
+
+
+def test_the_beginning_of_a_later_attempt_has_not_expired():
+    class Bucket(MemoryStorage):
+        location = "s3://bucket/run"
+
+    storage = Bucket()
+    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 2})
+    write_step(storage, 0, meta=_meta(0, None))
+    write_step(storage, 3, meta={**_meta(1, 2), "resumed_at": 2})
+    assert Trial("a run", storage, wait_limits=WaitLimits(end_seconds=0)).missing_steps.first == 2
 
 
 # By chance

@@ -29,6 +29,7 @@ def run_html(trial: Trial) -> str:
         ("run", trial.path),
         ("state", "ended" if trial.loaded_all_steps else "not ended"),
         ("saved steps", span),
+        *([("missing steps", str(missing))] if (missing := trial.missing_steps) else []),
         ("workers", str(trial.num_workers)),
         ("tensors", _tensors(trial)),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,8 +49,6 @@ def _files_below(folder: str) -> Iterator[str]:
 def _remove_unless_locked(path: str) -> bool:
     descriptor = os.open(path, CREATE & ~os.O_CREAT)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(path)  # noqa: PTH108
         return True
