@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 
 import hypothesis
@@ -16,50 +15,8 @@ from smdebug.runs import open_run, verify
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
 from smdebug.trials.live.waiting import WaitLimits
+from tests.trials.stored.lost_runs import WORKER, FullDisk, meta_of, missing, remove, train
 from tests.trials.writing import begin, end, open_trial, write_step
-
-WORKER = "worker_0"
-CLOSED_AT_0 = {"closed": True, "last_step": 0, "steps_written": 1}
-
-
-class FullDisk(MemoryStorage):
-    """A place where nothing can be written whose key names one of these steps."""
-
-    def __init__(self, *steps: int):
-        super().__init__()
-        self.full = {f"/{step:012}" for step in steps}
-
-    def create(self, key):
-        if any(step in f"/{key}" for step in self.full):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return super().create(key)
-
-
-def train(storage, *steps: int, killed: bool = False) -> None:
-    """A training that saves these steps; one that is killed writes nothing at its end."""
-    every = smdebug.SaveConfig(save_steps=list(steps))
-    with smdebug.Hook(storage, save_config=every) as hook:
-        for step in range(max(steps, default=-1) + 1):
-            with hook.step():
-                if step in steps:
-                    hook.record("loss", 1.0)
-        hook.flush()
-        before = {key: storage.read(key) for key in storage.list("")}
-    if killed:
-        for key in list(storage.list("")):
-            if key not in before:
-                storage.delete(key)
-        for key, data in before.items():
-            storage.write(key, data)
-
-
-def remove(storage, *steps: int, worker: str = WORKER) -> None:
-    for step in steps:
-        storage.delete(index_key(step, worker))
-
-
-def missing(storage) -> str:
-    return str(open_run(storage).missing_steps)
 
 
 def test_a_whole_run_has_no_missing_steps():
@@ -200,92 +157,6 @@ def test_closing_notes_that_are_newer_than_what_was_read_tell_of_nothing_missing
         assert not trial.missing_steps
 
 
-# Attempts
-
-
-def test_what_a_resumed_attempt_overwrote_or_hides_is_not_missing():
-    storage = MemoryStorage()
-    train(storage, *range(8), killed=True)
-    train(storage, 0, 3, 4)
-    trial = open_run(storage)
-    assert trial.steps() == [0, 3, 4]
-    assert not trial.missing_steps
-    assert verify(storage).is_sound
-
-
-def test_a_training_that_was_killed_while_saving_and_begun_again_for_fewer_steps_is_sound():
-    storage = MemoryStorage()
-    train(storage, *range(6), killed=True)
-    remove(storage, 4, 5)  # their event files are there: killed before their index files
-    assert verify(storage).is_sound
-    train(storage, 0, 1, 2)
-    assert open_run(storage).steps() == [0, 1, 2]
-    assert not open_run(storage).missing_steps
-    found = verify(storage)
-    assert found.is_sound, found.problems
-
-
-def test_a_lost_step_below_the_one_at_which_the_training_resumed_is_missing():
-    storage = MemoryStorage()
-    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 6})
-    for step, before in ((0, None), (2, 0), (4, 2), (8, 4)):
-        write_step(storage, step, meta=_meta(0, before))
-    write_step(storage, 6, meta={**_meta(1, None), "resumed_at": 6})
-    assert not open_run(storage).missing_steps
-    remove(storage, 2)
-    assert missing(storage) == "1 step is missing (first: 2)"
-    remove(storage, 4, 8)
-    assert not open_run(storage).missing_steps, "no file is left that names them"
-
-
-def test_a_lost_step_that_a_later_attempt_saved_is_not_missing():
-    storage = FullDisk(5)
-    train(storage, *range(7), killed=True)
-    storage.full = set()
-    train(storage, *range(7))
-    trial = open_run(storage)
-    assert trial.steps() == list(range(7))
-    assert not trial.missing_steps
-
-
-def test_a_gap_between_steps_that_a_later_attempt_hides_is_none():
-    storage = MemoryStorage()
-    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 5})
-    lost = {"count": 1, "first": 7, "last": 7, "reason": "full"}
-    write_step(storage, 0, meta=_meta(0, None))
-    write_step(storage, 8, meta={**_meta(0, 6), "lost_steps": lost})
-    write_step(storage, 5, meta={**_meta(1, None), "resumed_at": 5})
-    assert open_run(storage).steps() == [0, 5]
-    assert not open_run(storage).missing_steps
-    assert open_run(storage, attempt=0).missing_steps.count == 2
-
-
-def test_what_a_later_attempt_lacks_does_not_matter_to_an_earlier_one():
-    storage = MemoryStorage()
-    begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 2})
-    for step, attempt, before in ((0, 0, None), (1, 0, 0), (2, 1, None), (4, 1, 3)):
-        write_step(storage, step, meta={**_meta(attempt, before), "resumed_at": 2 if attempt else None})
-    assert not open_run(storage, attempt=0).missing_steps
-    assert open_run(storage, attempt=1).missing_steps.first == 3
-
-
-def test_a_worker_that_only_an_earlier_attempt_had_leaves_no_closing_note_for_a_later_one():
-    storage = MemoryStorage()
-    begin(storage, workers=2, present=1, meta={"run_id": "a", "training_run": 1, **CLOSED_AT_0})
-    storage.write(
-        collections_key("worker_1"),
-        b'{"collections": {}, "_meta": {"num_workers": 2, "run_id": "a", "training_run": 0}}',
-    )
-    for worker in range(2):
-        write_step(storage, 0, worker=worker, meta=_meta(1 - worker, None))
-    end(storage)
-    assert not open_run(storage).missing_steps
-
-
-def _meta(attempt: int, previous: int | None) -> dict[str, object]:
-    return {"run_id": "a", "training_run": attempt, "previous_step": previous}
-
-
 # Workers, ranges, damage, other libraries
 
 
@@ -293,9 +164,9 @@ def test_each_worker_has_a_chain_of_its_own():
     storage = MemoryStorage()
     begin(storage, workers=2, meta={"run_id": "a", "training_run": 0})
     for step, before in ((0, None), (2, 0), (4, 2)):
-        write_step(storage, step, meta=_meta(0, before))
+        write_step(storage, step, meta=meta_of(0, before))
     for step, before in ((1, None), (3, 1), (5, 3)):
-        write_step(storage, step, worker=1, meta=_meta(0, before))
+        write_step(storage, step, worker=1, meta=meta_of(0, before))
     assert not open_run(storage).missing_steps
     remove(storage, 3, worker="worker_1")
     (gap,) = open_run(storage).missing_steps.gaps
@@ -307,7 +178,7 @@ def test_one_step_that_two_workers_have_lost_counts_once():
     begin(storage, workers=2, meta={"run_id": "a", "training_run": 0})
     for worker in range(2):
         for step in range(4):
-            meta = _meta(0, step - 1 if step else None)
+            meta = meta_of(0, step - 1 if step else None)
             write_step(storage, step, worker=worker, meta=meta)
         remove(storage, 2, worker=f"worker_{worker}")
     assert missing(storage) == "1 step is missing (first: 2)"
@@ -371,8 +242,8 @@ def test_the_beginning_of_a_later_attempt_has_not_expired():
 
     storage = Bucket()
     begin(storage, meta={"run_id": "a", "training_run": 1, "resumed_at": 2})
-    write_step(storage, 0, meta=_meta(0, None))
-    write_step(storage, 3, meta={**_meta(1, 2), "resumed_at": 2})
+    write_step(storage, 0, meta=meta_of(0, None))
+    write_step(storage, 3, meta={**meta_of(1, 2), "resumed_at": 2})
     assert Trial("a run", storage, wait_limits=WaitLimits(end_seconds=0)).missing_steps.first == 2
 
 
