@@ -81,7 +81,7 @@ def test_a_hook_that_stopped_saving_says_so_in_its_closing_note(monkeypatch):
         for step in range(6):
             with hook.step():
                 if step == 3:
-                    monkeypatch.setattr(hook.recorder.capture, "take", _fails)
+                    monkeypatch.setattr(hook.recorder.run.writer, "submit", _fails)
                 hook.record("loss", 1.0)
     assert open_run(storage).steps() == [0, 1, 2]
     assert missing(storage) == "at least 1 step is missing (first: 3): ValueError: it failed"
