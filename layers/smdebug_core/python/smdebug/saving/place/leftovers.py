@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smdebug.amounts import counted
 from smdebug.exceptions import StorageError
 from smdebug.files.names import file_name_of
 from smdebug.logger import get_logger
@@ -21,6 +22,4 @@ def remove_leftovers(storage: Storage, worker: str) -> None:
         get_logger().debug("Unfinished files of %s were not removed: %s", storage.location, error)
         return
     if count:
-        get_logger().info(
-            "Removed %d unfinished files of an earlier attempt from %s", count, storage.location
-        )
+        get_logger().info("Removed %s from %s", counted(count, "unfinished file"), storage.location)
