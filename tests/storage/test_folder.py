@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,23 @@ def test_a_tilde_is_the_home_and_a_relative_path_is_resolved_once(tmp_path, monk
 def test_what_is_not_a_path_is_refused(path):
     with pytest.raises(SMDebugValueError, match="not the path of a folder"):
         FolderStorage(path)
+
+
+def test_what_is_refused_when_a_file_is_closed_never_appears(run, tmp_path, monkeypatch):
+    def full(descriptor):
+        status = os.fstat(descriptor)
+        os_close(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_size == len(b"new"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    run.write("index/a.json", b"earlier")
+    os_close = os.close
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", full)
+        with pytest.raises(StorageUnavailable, match="disk is full"):
+            run.write("index/a.json", b"new")
+    assert run.read("index/a.json") == b"earlier"
+    assert files_below(tmp_path) == ["run/index/a.json"]
 
 
 def test_an_object_on_its_way_is_the_name_and_tmp(run, tmp_path):

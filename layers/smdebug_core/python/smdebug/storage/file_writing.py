@@ -44,16 +44,16 @@ class FileSink:
         if self._descriptor < 0:
             raise SMDebugRuntimeError(f"{self._path} was already committed or aborted; create a new object")
         try:
-            # Closed, and so unlocked, only after the rename: until then the name is ours.
+            # A network file system sends the file, and reports that it is full, when a descriptor is closed.
+            # Ours is closed, and so unlocked, only after the rename: until then the name is ours.
+            os.close(os.dup(self._descriptor))
             os.rename(self._temporary, self._path)
         except OSError as error:
             self.abort()
             raise storage_error(error, self._path) from error
         descriptor, self._descriptor = self._descriptor, -1
-        try:
-            os.close(descriptor)  # a network file system may report only now that it is full
-        except OSError as error:
-            raise storage_error(error, self._path) from error
+        with suppress(OSError):  # the file is there, whole
+            os.close(descriptor)
 
     def abort(self) -> None:
         if self._descriptor < 0:
