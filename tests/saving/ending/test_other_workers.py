@@ -1,15 +1,18 @@
 """The chief's end marker is the last file of a run, as far as a bounded wait can see to it."""
 
+import json
 import threading
 
 import pytest
 
 import smdebug
 from smdebug import SaveConfig
+from smdebug.exceptions import StorageUnavailable
 from smdebug.saving.ending import other_workers
 from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.place.attempt import Attempt
 from smdebug.storage.memory import MemoryStorage
+from tests.support.faulty_storage import FaultyStorage, failing
 
 ATTEMPT = Attempt("run", 1)
 
@@ -52,6 +55,52 @@ def test_a_worker_that_closes_meanwhile_is_noticed(monkeypatch):
     timer = threading.Timer(0.1, collections_file, (storage, "worker_1", closing))
     timer.start()
     assert wait_for_workers(storage, ATTEMPT, 1)
+
+
+class OnceBusy(MemoryStorage):
+    """A bucket that refuses a listing, once."""
+
+    refusals = 1
+
+    def list(self, prefix, start_after=None):
+        if self.refusals:
+            self.refusals -= 1
+            raise StorageUnavailable(self.location, "S3 is busy")
+        return super().list(prefix, start_after)
+
+
+def test_a_listing_that_fails_once_is_tried_again():
+    storage = OnceBusy()
+    collections_file(storage, "worker_0", b'{"training_run": 1, "closed": true}')
+    assert wait_for_workers(storage, ATTEMPT, 1)
+
+
+def test_a_chief_whose_closing_note_fails_once_writes_it_before_the_end_marker():
+    refusals = []
+
+    def refuse_the_first_note(number, call, key):
+        if refusals and key.startswith("collections/"):
+            return refusals.pop()
+        return None
+
+    storage = FaultyStorage(refuse_the_first_note)
+    hook = smdebug.Hook(
+        storage,
+        worker=0,
+        num_workers=2,
+        include_workers="all",
+        save_config=SaveConfig(save_interval=1),
+    )
+    with hook.step():
+        hook.record("loss", 1.0)
+    hook.flush()
+    refusals.append(failing())
+    hook.close()
+    assert not refusals
+    collections = "collections/000000000/worker_0_collections.json"
+    written = [key for call, key in storage.calls if call == "write"]
+    assert written[-2:] == [collections, "training_job_end.ts"]
+    assert json.loads(storage.read(collections))["_meta"]["closed"]
 
 
 def test_hooks_of_one_process_may_close_in_any_order(monkeypatch):

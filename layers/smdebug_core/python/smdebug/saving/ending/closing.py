@@ -187,8 +187,7 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool, last_begun: int
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():
         if has_others and not background.failed:
-            write_all(last, writer, writer.patience)
-            last = []
+            write_all(last, writer, writer.patience)  # and again below, if that fails
             # Workers of this process may close only after this one.
             others_here = writer.access.count_in_this_process() - 1
             how_many = num_workers - others_here if replicas is None else None

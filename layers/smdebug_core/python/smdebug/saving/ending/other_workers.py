@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 
-from smdebug.exceptions import StorageError
+from smdebug.exceptions import StorageError, StorageUnavailable
 from smdebug.files.collections_file import CLOSED
 from smdebug.files.names import COLLECTIONS_FOLDER, collections_worker
 from smdebug.logger import get_logger
@@ -41,14 +41,20 @@ def _wait(storage: Storage, attempt: Attempt, how_many: int | None, except_for: 
     closed: set[str] = set()
     begun: set[str] = set()
     while True:
-        for key in storage.list(COLLECTIONS_FOLDER):
-            if key in closed or collections_worker(key) is None:
-                continue
-            has_closed = _has_closed(storage.read(key), attempt)
-            if has_closed is not None:
-                begun.add(key)
-            if has_closed:
-                closed.add(key)
+        try:
+            for key in storage.list(COLLECTIONS_FOLDER):
+                if key in closed or collections_worker(key) is None:
+                    continue
+                has_closed = _has_closed(storage.read(key), attempt)
+                if has_closed is not None:
+                    begun.add(key)
+                if has_closed:
+                    closed.add(key)
+        except StorageUnavailable:  # for a moment, perhaps
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_CHECK_EVERY)
+            continue
         expected = len(begun) - except_for if how_many is None else how_many
         if len(closed) >= expected:
             return True
