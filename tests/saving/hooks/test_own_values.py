@@ -1,5 +1,7 @@
 """Scalars and tensors that a user records."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from smdebug.exceptions import (
 )
 from smdebug.trials import create_trial
 from tests.saving.saved_files import collections_of, index_of, names_at, saved_steps
+from tests.support.faulty_storage import FaultyStorage, failing
 
 
 def test_a_scalar_is_saved_at_its_own_step_whatever_the_save_config(out_dir):
@@ -106,3 +109,22 @@ def test_empty_tensors_are_not_written_but_belong_to_their_collections(out_dir):
         hook.record("my_loss", 1.0)
     assert names_at(out_dir, 0) == ["my_loss"]
     assert collections_of(out_dir)["collections"]["losses"]["tensor_names"] == ["loss", "my_loss"]
+
+
+def test_values_that_come_after_a_step_that_was_lost_are_lost_with_it(log_records):
+    storage = FaultyStorage(
+        lambda number, call, key: (
+            failing() if call == "write" and "000000000000_worker_0.json" in key else None
+        )
+    )
+    with smdebug.Hook(storage, save_config=SaveConfig(save_interval=1)) as hook:
+        for step in range(2):
+            with hook.step():
+                hook.record("loss", float(step))
+            hook.save_tensor("late", np.array([step]))
+    trial = create_trial(storage.storage)
+    assert trial.steps() == [1]
+    assert trial.tensor("late").value(1) == [1]
+    (error,) = [r.getMessage() for r in log_records if r.levelno == logging.ERROR]
+    assert "wrote 1 steps" in error
+    assert "Lost: 1 (0)" in error

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from smdebug.files.names import CLAIM
 from smdebug.saving.place import claim
 from smdebug.saving.place.claim import Claim, Outcome, Owner
 from smdebug.storage.memory import MemoryStorage
+from tests.support.faulty_storage import FaultyStorage
 
 ME = Owner.me(time.time())
 
@@ -105,3 +107,21 @@ def test_a_second_process_saves_nothing_and_warns(tmp_path, capsys):
     assert hook.first_process is False
     assert [path.name for path in tmp_path.iterdir()] == [CLAIM]
     assert f"Process {os.getppid()}" in capsys.readouterr().out
+
+
+def test_a_renewal_that_hangs_until_the_claim_is_released_does_not_claim_again(blocking):
+    def fault(number, call, key):
+        return blocking if call == "sink.write" and claims[0].owner is not None else None
+
+    storage = FaultyStorage(fault)
+    claims = [Claim(storage)]
+    claims[0].take()
+    claims[0].owner = ME  # from now on it hangs
+    claims[0]._renewed = 0.0
+    renewing = threading.Thread(target=claims[0].renew)
+    renewing.start()
+    blocking.reached.wait()
+    claims[0].release()
+    blocking.release()
+    renewing.join()
+    assert not storage.exists(CLAIM)

@@ -16,7 +16,7 @@ from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.step_recording import StepJob
 from smdebug.saving.writing.write_outcome import Outcome
 from smdebug.storage.memory import MemoryStorage
-from tests.saving.background_jobs import QUICKLY, levels, steps_in, submit
+from tests.saving.background_jobs import QUICKLY, levels, recorded, steps_in, submit
 from tests.support.faulty_storage import FULL, FaultyStorage, failing, tearing
 
 
@@ -165,6 +165,49 @@ def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, log_re
     assert outcome.written + len(outcome.lost) + outcome.refused == 50
     assert "no progress" in outcome.reason
     assert levels(log_records).count("ERROR") == 1
+
+
+def test_what_was_given_up_changes_nothing_when_it_goes_on(blocking):
+    storage = FaultyStorage.at_call(0, blocking)  # the first step's event file
+    writer = BackgroundWriter(storage, patience=QUICKLY)
+    submit(writer, 0, 1)
+    (hanging,) = [thread for thread in threading.enumerate() if thread.name == "smdebug-writer"]
+    assert writer.close().lost == (0,)
+    blocking.release()
+    hanging.join()
+    assert steps_in(storage) == [1]
+    assert [key for key in storage.list("events/") if step_file(key).step == 0] == []
+
+
+def test_a_step_that_is_given_up_in_its_last_call_counts_as_written_and_tells_its_job(blocking):
+    storage = FaultyStorage(lambda number, call, key: blocking if key.startswith("index/") else None)
+    writer = BackgroundWriter(storage, patience=QUICKLY)
+    known: list[bool] = []
+    job = recorded(0).job(writer.storage)
+
+    def commit() -> None:
+        job.commit()
+        known.append(writer.is_given_up)
+
+    writer.submit(job._replace(commit=commit))
+    (hanging,) = [thread for thread in threading.enumerate() if thread.name == "smdebug-writer"]
+    assert writer.close().lost == (0,)
+    assert writer.was_lost(0)
+    blocking.release()
+    hanging.join()
+    assert known == [True]
+    assert not writer.is_given_up  # in this thread
+    assert writer.outcome.lost == ()
+
+
+def test_values_that_come_late_count_as_no_step_of_their_own():
+    storage = FaultyStorage(lambda number, call, key: failing() if "000000000001_" in key else None)
+    writer = BackgroundWriter(storage)
+    submit(writer, 0)
+    writer.submit(StepJob(0, 1, lambda: None, lambda: None, lambda: None, amends=True))
+    submit(writer, 1)
+    writer.submit(StepJob(1, 1, lambda: None, failing(), lambda: None, amends=True))
+    assert writer.close()[:2] == (1, (1,))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -63,6 +63,7 @@ class Claim:
     def __init__(self, storage: Storage):
         self._storage = storage
         self._renewed = 0.0
+        self._is_released = False
         self.owner: Owner | None = None
 
     def take(self) -> Outcome:
@@ -85,12 +86,22 @@ class Claim:
 
     def release(self) -> None:
         """Remove the claim, unless another process has taken it."""
+        self._is_released = True
         owner = self._read_owner(patience=0)
         if owner is not None and owner.is_me():
             self._storage.delete(CLAIM)
 
     def _sign(self, me: Owner) -> None:
-        self._storage.write(CLAIM, json.dumps(me._asdict()).encode())
+        sink = self._storage.create(CLAIM)
+        try:
+            sink.write((json.dumps(me._asdict()).encode(),))
+            if self._is_released:  # while a call of the storage hung
+                sink.abort()
+                return
+            sink.commit()
+        except BaseException:
+            sink.abort()
+            raise
         self._renewed = me.seen
 
     def _read_owner(self, patience: float | None = None) -> Owner | None:

@@ -1,8 +1,9 @@
 """Scalars and tensors that are saved after their step was written: between two steps, or after the last.
 
 They belong to the step that ran last, so its two files are written again, with them at the end. Existing
-positions do not change. A reader that has read the step does not read it again; one that opens the run later
-finds them. Saving them inside the step is better, and costs nothing.
+positions do not change. If the step was lost, they are lost with it. A reader that has read the step does not
+read it again; one that opens the run later finds them. Saving them inside the step is better, and costs
+nothing.
 """
 
 from __future__ import annotations
@@ -49,10 +50,16 @@ class LateTensors:
         """Take a value that no longer changes."""
         self._values.append((name, array, time.time() if wall_time is None else wall_time))
 
-    def job(self, storage: Storage) -> StepJob:
+    def job(self, storage: Storage, was_lost: Callable[[int], bool]) -> StepJob:
         """Return the job that writes them, in the turn of its index file: by then the step is written."""
         size = sum(array.nbytes for _, array, _ in self._values)
-        return StepJob(self.clock.step, size, _nothing, lambda: self._rewrite(storage), _nothing)
+
+        def rewrite() -> None:
+            # What is written of a lost step may still arrive, and would not fit to other bytes.
+            if not was_lost(self.clock.step):
+                self._rewrite(storage)
+
+        return StepJob(self.clock.step, size, _nothing, rewrite, _nothing, amends=True)
 
     def _rewrite(self, storage: Storage) -> None:
         events = event_key(self.clock.step, self._worker)
@@ -64,7 +71,7 @@ class LateTensors:
         position = 0
         try:
             there = parse_index(storage.read(index), file=index)
-        except ObjectMissing:  # the step was lost; it now consists of these
+        except ObjectMissing:  # of the step, only values for TensorBoard were written
             pass
         else:
             meta = there.meta._replace(event_file_name=events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import StorageError
@@ -22,6 +22,7 @@ from smdebug.saving.recording.late_tensors import LateTensors
 from smdebug.saving.recording.open_step import OpenStep
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.tensorboard_export import TensorboardExport
+from smdebug.saving.writing.watched_storage import WatchedStorage
 from smdebug.storage import open_storage
 from smdebug.storage.base import Storage
 
@@ -50,6 +51,8 @@ class RunWriter:
         self.access = access
         self.patience = patience
         self.background = BackgroundWriter(storage, patience=patience, max_bytes=queue_bytes)
+        # For what is written with a step, and neither counts as its bytes nor as progress.
+        self._beside_steps = cast(Storage, WatchedStorage(storage, _nothing, self.background.refuse_given_up))
         self.copies: CopyMemory | None = CopyMemory(queue_bytes, adapter.copy)
         self.last_saved_step: int | None = None
         self.steps_written = 0
@@ -124,13 +127,14 @@ class RunWriter:
     def submit_late(self, late: LateTensors) -> None:
         """Hand over values that belong to a step written earlier."""
         if late:
-            self.background.submit(late.job(self.background.storage))
+            was_lost = self.background.was_lost
+            self.background.submit(late.job(self.background.storage, was_lost))
 
-    def export_collections(self) -> None:
+    def export_collections(self, storage: Storage | None = None) -> None:
         """Write the collections file if its content has changed."""
         content = self._collections_file()
         if content != self._exported:
-            self.storage.write(collections_key(self.worker), content)
+            (storage or self.storage).write(collections_key(self.worker), content)
             self._exported = content
 
     def write_rules(self, content: bytes) -> None:
@@ -163,11 +167,12 @@ class RunWriter:
     def _before_index(self) -> None:
         if self._exported is None or self._has_new_collection:
             self._has_new_collection = False
-            self.export_collections()
+            self.export_collections(self._beside_steps)
 
     def _after_index(self, step: int) -> None:
-        # A step that was given up may be written after later ones.
-        self._previous = step if self._previous is None else max(step, self._previous)
+        if self.background.is_given_up:
+            return  # the next steps were written meanwhile, and perhaps the end of the run
+        self._previous = step
         self.steps_written += 1
         self.access.renew()
         if self.after_step is not None:
@@ -179,6 +184,10 @@ class RunWriter:
                 return encode_collections(self.collections.to_json_dict(), checksum=True)
             except RuntimeError:  # the training added a name meanwhile
                 continue
+
+
+def _nothing() -> None:
+    pass
 
 
 def _tensorboard(storage: Storage, folder: str | None) -> TensorboardExport | None:

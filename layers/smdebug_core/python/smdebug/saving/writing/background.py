@@ -19,7 +19,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import cast
+from weakref import WeakSet
 
+from smdebug.exceptions import StorageUnavailable
 from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
 from smdebug.saving.writing.step_recording import StepJob
@@ -42,8 +44,9 @@ class BackgroundWriter:
 
     `submit` waits while the queue is full and the storage makes progress; when there has been none for
     `patience` seconds it returns False, and from then on at once. Jobs should use `self.storage`, which
-    is the given one, and notices progress inside a job. In a forked child the writer does nothing: it accepts
-    no steps, and leaves the queued ones to the parent.
+    is the given one, notices progress inside a job, and refuses a job that was given up. In a forked child
+    the writer does nothing: it accepts no steps, and leaves the queued ones to the parent. The class is long
+    because one lock guards all that it knows.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class BackgroundWriter:
         patience: float = PATIENCE,
         on_failure: Callable[[Outcome], object] | None = None,
     ):
-        self._watched = WatchedStorage(storage, self._note_movement)
+        self._watched = WatchedStorage(storage, self._note_movement, self.refuse_given_up)
         self.storage = cast(Storage, self._watched)
         self._log = WriteLog(storage.location, on_failure)
         self._max_threads = max(1, storage.concurrency)
@@ -71,6 +74,7 @@ class BackgroundWriter:
         self._waiting: deque[_Entry] = deque()  # those of them that no thread has begun
         self._bytes = 0
         self._threads: dict[threading.Thread, _Entry | None] = {}  # with the work of each
+        self._given_up: WeakSet[threading.Thread] = WeakSet()  # they hang, and may return at any time
         self._moved_at = 0.0
         self._failing_since: float | None = None
         self._stalls = 0
@@ -105,6 +109,18 @@ class BackgroundWriter:
         with self._changed:
             return self._log.lost_steps
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the work of the calling thread was given up, so that it must have no effect any more."""
+        thread = threading.current_thread()
+        entry = self._threads.get(thread)
+        return thread in self._given_up or (entry is not None and entry.given_up)
+
+    def refuse_given_up(self) -> None:
+        """Raise an error if the work of the calling thread was given up."""
+        if self.is_given_up:
+            raise StorageUnavailable(self._watched.location, "this came too late: the step was given up")
+
     def submit(self, job: StepJob) -> bool:
         """Take a step to be written; return False if writing has failed or was closed."""
         if self._is_child():
@@ -114,6 +130,11 @@ class BackgroundWriter:
                 self._changed.wait(self._until_next_check(None))
         self._log.speak()
         return taken
+
+    def was_lost(self, step: int) -> bool:
+        """Return whether the step could not be written."""
+        with self._changed:
+            return step in self._log.outcome.lost
 
     def pause(self) -> None:
         """Begin nothing until `resume`, though after 50 ms at most.
@@ -217,8 +238,10 @@ class BackgroundWriter:
             if self._stalls >= _STALLS_ALLOWED:
                 self._lose_all(reason)
             # Those threads may never come back. What they hold is given up; others try the rest.
-            for entry in [*filter(None, self._threads.values())]:
-                self._lose(entry, reason)
+            for thread, entry in [*self._threads.items()]:
+                if entry is not None:
+                    self._given_up.add(thread)
+                    self._lose(entry, reason)
             self._threads = {thread: None for thread, held in self._threads.items() if held is None}
             self._note_movement()
             self._changed.notify_all()
@@ -301,7 +324,7 @@ class BackgroundWriter:
         elif not entry.committing:
             entry.ready = True
         else:
-            self._log.committed(entry.job.step, was_lost=entry.given_up)
+            self._log.committed(entry.job, was_lost=entry.given_up)
             self._forget(entry)
         if failure is None:
             self._failing_since = None

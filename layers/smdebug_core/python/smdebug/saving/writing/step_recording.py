@@ -31,6 +31,8 @@ class StepJob(NamedTuple):
     """Write the index file. Steps do this in order."""
     abort: Callable[[], object]
     """Leave no trace; called after either half failed."""
+    amends: bool = False
+    """Whether it adds to a step that was handed over before."""
 
 
 class StepRecording:

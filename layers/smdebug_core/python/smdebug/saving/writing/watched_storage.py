@@ -1,4 +1,4 @@
-"""A storage that reports progress."""
+"""A storage that reports progress, and refuses work that was given up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from smdebug.storage.base import Buffer, Sink, Storage
 
 
 class WatchedStorage:
-    """A storage that calls `note` whenever something was written to it, and counts the bytes."""
+    """A storage that calls `note` whenever something was written to it, and counts the bytes.
 
-    def __init__(self, storage: Storage, note: Callable[[], None]):
+    `check` is called before each call that changes something, and raises if nothing may change any more.
+    """
+
+    def __init__(self, storage: Storage, note: Callable[[], None], check: Callable[[], None] = lambda: None):
         self.bytes_written = 0
         self._storage = storage
         self._note = note
+        self._check = check
         self._counting = threading.Lock()
 
         # From Python 3.12 on `isinstance(…, Storage)` ignores `__getattr__`, so these are named.
@@ -34,13 +38,15 @@ class WatchedStorage:
         return self._storage.concurrency
 
     def write(self, key: str, data: Buffer) -> None:
+        self._check()
         self._storage.write(key, data)
         self._count(memoryview(data).nbytes)
 
     def create(self, key: str) -> Sink:
+        self._check()
         sink = self._storage.create(key)
         self._note()
-        return WatchedSink(sink, self._note, self._count)
+        return WatchedSink(sink, self._note, self._count, self._check)
 
     def _count(self, size: int) -> None:
         with self._counting:
@@ -51,16 +57,25 @@ class WatchedStorage:
 class WatchedSink:
     """A sink that calls `note` whenever something was written to it."""
 
-    def __init__(self, sink: Sink, note: Callable[[], None], count: Callable[[int], None]):
+    def __init__(
+        self,
+        sink: Sink,
+        note: Callable[[], None],
+        count: Callable[[int], None],
+        check: Callable[[], None],
+    ):
         self._sink = sink
         self._note = note
         self._count = count
+        self._check = check
         self.abort = sink.abort
 
     def write(self, pieces: Sequence[Buffer]) -> None:
+        self._check()
         self._sink.write(pieces)
         self._count(sum(memoryview(piece).nbytes for piece in pieces))
 
     def commit(self) -> None:
+        self._check()
         self._sink.commit()
         self._note()

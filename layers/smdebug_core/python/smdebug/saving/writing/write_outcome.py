@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
+from smdebug.saving.writing.step_recording import StepJob
 
 _NAMED = 10  # lost steps in a message
 
@@ -55,12 +56,14 @@ class WriteLog:
         count = len(self._lost) + self._refused
         return LostSteps(count, min(steps, default=None), max(steps, default=None), self._reason or "")
 
-    def committed(self, step: int, *, was_lost: bool) -> None:
+    def committed(self, job: StepJob, *, was_lost: bool) -> None:
         """Count a step as written, also if it had been given up."""
+        if job.amends:
+            return
         self._written += 1
-        self.last_committed = step
-        if was_lost:
-            self._lost.remove(step)
+        self.last_committed = job.step
+        if was_lost and job.step in self._lost:
+            self._lost.remove(job.step)
 
     def lost(self, step: int, reason: str) -> None:
         """Count a step as lost; the first is logged."""
@@ -73,7 +76,8 @@ class WriteLog:
                 self._place,
                 reason,
             )
-        self._lost.append(step)
+        if step not in self._lost:  # else values that came late are lost with it
+            self._lost.append(step)
 
     def refused(self, step: int) -> None:
         """Count a step that was not taken."""
