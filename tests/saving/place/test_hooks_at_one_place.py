@@ -1,10 +1,15 @@
 """Several hooks at one place: workers, devices and attempts."""
 
+import logging
+
 import pytest
 
 import smdebug
+from smdebug.files.names import CLAIM
+from smdebug.saving.place import claim
 from smdebug.trials import create_trial
 from tests.saving.saved_files import EVERY_STEP, collections_of, has_ended, index_of
+from tests.support.faulty_storage import FaultyStorage, failing
 
 
 def run_workers(out_dir, include_workers, names=("worker_0", "worker_1")):
@@ -83,3 +88,18 @@ def test_saving_to_an_unfinished_run_is_another_attempt_of_it(out_dir, capsys):
     assert again.training_run == crashed.training_run + 1
     assert index_of(out_dir, 0)["meta"]["training_run"] == again.training_run
     assert "unfinished run" in capsys.readouterr().out
+
+
+def test_a_claim_that_cannot_be_renewed_costs_no_step(monkeypatch, log_records):
+    storage = FaultyStorage(lambda number, call, key: failing() if key == CLAIM and renewing else None)
+    renewing: list[bool] = []
+    monkeypatch.setattr(claim, "RENEWED_EVERY", 0.0)
+    with smdebug.Hook(storage, save_config=EVERY_STEP) as hook:
+        for step in range(2):
+            with hook.step():
+                hook.record("loss", float(step))
+            renewing.append(True)
+    assert create_trial(storage.storage).steps() == [0, 1]
+    logged = [record.getMessage() for record in log_records if record.levelno >= logging.WARNING]
+    assert len([text for text in logged if "claim on" in text and "could not be renewed" in text]) == 1
+    assert not [text for text in logged if "Lost" in text]

@@ -50,9 +50,13 @@ class WriteAccess:
         return True
 
     def renew(self) -> None:
-        """Renew the claim, so that other machines see its owner alive."""
-        if self._claim is not None:
+        """Renew the claim, so that other machines see its owner alive. A failure costs no step."""
+        if self._claim is None:
+            return
+        try:
             self._claim.renew()
+        except StorageError as error:
+            warn_of_storage(self._storage, error, "The claim on %s could not be renewed: %s", self._place)
 
     def release_claim(self) -> None:
         """Remove the claim from the storage."""
