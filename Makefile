@@ -159,6 +159,14 @@ mutants: $(READY) ##+ check that simulation and tests detect every deliberate de
 mutate: $(READY) ##+ edit a room of the code and show what its tests do not notice (ROOM=saving, ARGS="--sample 200")
 	@$(BIN)/python -m tools.mutate $(or $(ROOM),$(error Which room? make mutate ROOM=saving)) $(ARGS)
 
+SCHEDULES ?= 5000
+writer-faults: $(READY) ##+ run fault schedules of the writer, and kill 40 processes (SCHEDULES=20000 for more, ARGS="--seed 7" to trace one)
+	@$(if $(ARGS),,PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tests.faults.writer.many --kills 40)
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tests.faults.writer.many $(or $(ARGS),$(SCHEDULES))
+
+writer-defects: $(READY) ##+ check that those schedules find every deliberate defect of the writer
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tests.faults.writer.many --defects $(ARGS)
+
 bench-core: $(READY) ##+ compare writing, reading and opening with NumPy and the old library
 	@$(BIN)/python -m bench.core $(ARGS)
 
@@ -250,4 +258,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
