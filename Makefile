@@ -4,7 +4,7 @@
 # What one version of Python suffices for: pages and templates are text, the simulation and the local stack run
 # the same handlers whatever the version, and a browser reads what it is given. `make test` runs everything;
 # `make test-version` leaves these out, for a second and third version.
-ONE_VERSION := docs e2e fuzz infra local_aws seeds simulation
+ONE_VERSION := docs e2e faults/writer fuzz infra local_aws secrets/test_time.py seeds simulation test_mutate.py
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c '$(IS_SUPPORTED)' 2>/dev/null && echo $$p && break; done)

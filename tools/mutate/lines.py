@@ -18,6 +18,7 @@ ROOM = os.environ.get("MUTATE_ROOM", "")
 RESULT = os.environ.get("MUTATE_LINES", "")
 
 _tests: dict[str, float] = {}
+_failed: set[str] = set()
 _lines: dict[tuple[str, int], set[str]] = defaultdict(set)
 _now: set[tuple[str, int]] = set()
 
@@ -51,9 +52,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
             _lines[place].add(item.nodeid)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a test that fails."""
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
 def pytest_sessionfinish() -> None:
     """Write what was noted."""
     places = [[file, line, sorted(tests)] for (file, line), tests in _lines.items()]
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     with open(f"{RESULT}.{worker}", "w", encoding="utf-8") as file:  # noqa: PTH123
-        json.dump({"tests": _tests, "lines": places}, file)
+        json.dump({"tests": _tests, "lines": places, "failed": sorted(_failed)}, file)

@@ -167,11 +167,17 @@ def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, log_re
     assert levels(log_records).count("ERROR") == 1
 
 
+def new_writers(before):
+    """The threads that write, except those of other writers that end."""
+    return [thread for thread in set(threading.enumerate()) - before if thread.name == "smdebug-writer"]
+
+
 def test_what_was_given_up_changes_nothing_when_it_goes_on(blocking):
+    before = set(threading.enumerate())
     storage = FaultyStorage.at_call(0, blocking)  # the first step's event file
     writer = BackgroundWriter(storage, patience=QUICKLY)
     submit(writer, 0, 1)
-    (hanging,) = [thread for thread in threading.enumerate() if thread.name == "smdebug-writer"]
+    (hanging,) = new_writers(before)
     assert writer.close().lost == (0,)
     blocking.release()
     hanging.join()
@@ -180,6 +186,7 @@ def test_what_was_given_up_changes_nothing_when_it_goes_on(blocking):
 
 
 def test_a_step_that_is_given_up_in_its_last_call_counts_as_written_and_tells_its_job(blocking):
+    before = set(threading.enumerate())
     storage = FaultyStorage(lambda number, call, key: blocking if key.startswith("index/") else None)
     writer = BackgroundWriter(storage, patience=QUICKLY)
     known: list[bool] = []
@@ -190,7 +197,7 @@ def test_a_step_that_is_given_up_in_its_last_call_counts_as_written_and_tells_it
         known.append(writer.is_given_up)
 
     writer.submit(job._replace(commit=commit))
-    (hanging,) = [thread for thread in threading.enumerate() if thread.name == "smdebug-writer"]
+    (hanging,) = new_writers(before)
     assert writer.close().lost == (0,)
     assert writer.was_lost(0)
     blocking.release()
