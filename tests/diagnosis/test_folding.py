@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from graphlib import TopologicalSorter
 
 import pytest
 
-from smdebug.diagnosis import CAUSES, Issue, as_text, evidence_of, fold, headline
+from smdebug.diagnosis import CAUSES, Evidence, Issue, Symptom, as_text, evidence_of, fold, headline
+from smdebug.diagnosis.causes import TITLES
 from smdebug.diagnosis.patterns import PATTERNS
-from smdebug.diagnosis.places import layer_of
 from smdebug.rules.findings import Finding
 
 
@@ -57,7 +58,13 @@ def test_what_was_there_before_is_not_explained_by_what_came_later():
 
 
 @pytest.mark.parametrize(
-    ("vanished", "causes"), [(14, ["learning rate"]), (120, ["not learning", "learning rate"])]
+    ("vanished", "causes"),
+    [
+        (14, ["learning rate"]),
+        (75, ["learning rate"]),
+        (76, ["not learning", "learning rate"]),
+        (120, ["not learning", "learning rate"]),
+    ],
 )
 def test_a_trend_is_explained_by_what_was_there_for_half_of_it(vanished, causes):
     finding = Finding(None, cause="not learning", message="the loss does not fall", since=0)
@@ -94,6 +101,158 @@ def test_a_chain_of_explanations_ends_at_its_root():
         "vanishing gradient",
         "lost update",
     ]
+
+
+def test_a_symptom_of_a_symptom_stands_under_the_root_that_does_not_explain_it_itself():
+    pairs = {(pattern.cause, pattern.symptom) for pattern in PATTERNS}
+    assert ("ranks alike", "imbalance") not in pairs
+    assert ("ranks alike", "constant output") not in pairs
+    (issue,) = fold(
+        [
+            *evidence("constant output", 40),
+            *evidence("imbalance", 30),
+            *evidence("repeated input", 20),
+            *evidence("ranks alike", 10),
+        ]
+    )
+    assert issue.cause == "ranks alike"
+    assert [(symptom.cause, symptom.because) for symptom in issue.symptoms] == [
+        ("repeated input", "all ranks train on the same rows"),
+        ("imbalance", "the training sees few different rows"),
+        ("constant output", "equal rows give equal outputs, and zeros give no gradient"),
+    ]
+
+
+def test_of_two_causes_that_explain_a_symptom_the_earlier_one_does():
+    issues = fold(
+        [
+            *evidence("not learning", 9),
+            *evidence("padding", 8),
+            *evidence("leaked label", 2),
+            *evidence("batch shape", 3),
+        ]
+    )
+    assert {issue.cause: [symptom.cause for symptom in issue.symptoms] for issue in issues} == {
+        "leaked label": [],
+        "batch shape": ["not learning"],
+        "padding": [],
+    }
+
+
+def test_problems_of_the_same_onset_are_in_the_order_of_the_table_and_others_come_last():
+    found = [*evidence("my own", 5), *evidence("spike", 5), *evidence("scaler", 5), *evidence("padding", 5)]
+    assert [issue.cause for issue in fold(found)] == ["padding", "scaler", "spike", "my own"]
+
+
+def places(*tensors, cause, since=5):
+    return Evidence(cause, "Rule", cause, since, since, places=tensors)
+
+
+def test_a_cause_explains_a_symptom_only_if_it_can_lead_to_all_of_its_places():
+    order = ("fc1", "fc2", "head")
+    dead = places("fc2_output_0", cause="dead activation")
+    everywhere = places("gradient/fc1.weight", "gradient/head.weight", cause="vanishing gradient")
+    assert [issue.cause for issue in fold([dead, everywhere], order=order)] == [
+        "dead activation",
+        "vanishing gradient",
+    ]
+    last = places("fc2_output_0", "head_output_0", cause="dead activation")
+    assert [issue.cause for issue in fold([last, everywhere], order=order)] == ["dead activation"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "at", "symptom", "seen_at", "issues"),
+    [
+        ("vanishing gradient", "fc2", "lost update", "fc2", 1),  # in the same layer
+        ("vanishing gradient", "fc2", "lost update", "fc2.inner", 1),
+        ("vanishing gradient", "fc2", "lost update", "fc1", 2),
+        ("vanishing gradient", "fc2", "lost update", "head", 2),
+        ("vanishing gradient", "fc2", "no gradient", "fc1", 1),  # in an earlier layer
+        ("vanishing gradient", "fc2", "no gradient", "head", 2),
+        ("bad initialisation", "fc2", "dead activation", "fc1", 2),  # in a later layer
+        ("bad initialisation", "fc2", "dead activation", "fc2", 1),
+        ("bad initialisation", "fc2", "dead activation", "head", 1),
+        ("bad initialisation", "fc2", "dead activation", "elsewhere", 1),  # of unknown order
+        ("bad initialisation", "fc2.a", "dead activation", "fc2.b", 1),  # of one known layer
+        ("bad initialisation", "head", "vanishing gradient", "fc1", 1),  # anywhere
+    ],
+)
+def test_a_cause_reaches_the_layers_that_its_pattern_names(cause, at, symptom, seen_at, issues):
+    found = [places(at, cause=cause), places(seen_at, cause=symptom)]
+    assert len(fold(found, order=("fc1", "fc2", "head"))) == issues
+
+
+@pytest.mark.parametrize(("cause", "symptom"), [((), ("fc1",)), (("fc2",), ()), ((), ())])
+def test_a_problem_without_a_place_can_be_anywhere(cause, symptom):
+    found = [places(*cause, cause="vanishing gradient"), places(*symptom, cause="lost update")]
+    assert len(fold(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("cause", "since", "found", "explained_from"),
+    [
+        ("not learning", 10, None, 10),
+        ("not learning", 10, 21, 15),
+        ("spike", 10, None, 10),
+        ("spike", 10, 20, 20),
+        ("spike", 10, 5, 10),
+        ("scaler", 10, 30, 10),
+    ],
+)
+def test_the_latest_onset_of_a_cause(cause, since, found, explained_from):
+    symptom = Evidence(cause, "Rule", "seen", since, 90, found=found)
+    assert len(fold([symptom, *evidence("exploding", explained_from)])) == 1
+    assert len(fold([symptom, *evidence("exploding", explained_from + 1)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([(0, 7)], "last found at step 7"),
+        ([(1, 7)], "found at step 7"),
+        ([(2, 7)], "found at 2 steps, last at step 7"),
+        ([(1, 7), (5, 8), (2, 9)], "found at 5 steps, last at step 9"),
+    ],
+)
+def test_the_last_reason_says_at_how_many_steps(steps, said):
+    found = [
+        Evidence("spike", f"Rule{at}", f"said {at}", 1, last, count) for at, (count, last) in enumerate(steps)
+    ]
+    (issue,) = fold(found)
+    assert issue.why == (*(f"said {at}" for at in range(1, len(steps))), said)
+    assert issue.last == max(last for _, last in steps)
+
+
+def test_an_issue_has_three_reasons_and_three_pieces_of_advice_of_all_its_rules():
+    (issue,) = fold(
+        [
+            Evidence(
+                "spike", "A", "a", 1, 1, reasons=("b", "c"), advice=("x", "y"), docs="page#a", workers=("w1",)
+            ),
+            Evidence("spike", "B", "b", 2, 2, advice=("y", "z"), docs="page#b", workers=("w0", "w1")),
+            Evidence("spike", "C", "d", 3, 3, reasons=("unseen",), advice=("last",)),
+            Evidence("spike", "D", "e", 4, 4),
+        ]
+    )
+    assert issue.why == ("b", "c", "d", "found at step 4")
+    assert issue.advice == ("x", "y", "z")
+    assert (issue.docs, issue.workers, issue.rules) == ("page#a", ("w1", "w0"), ("A", "B", "C", "D"))
+
+
+def test_a_symptom_has_the_facts_of_all_its_rules():
+    found = [
+        Evidence("spike", "B", "later", 6, 9, places=("b", "a")),
+        Evidence("spike", "A", "first", 5, 8, places=("a",)),
+        *evidence("exploding", 5),
+    ]
+    (issue,) = fold(found)
+    because = "values that are not finite, or far too large, enter the loss"
+    assert issue.symptoms == (Symptom("spike", "first", 5, 9, ("a", "b"), ("A", "B"), because),)
+    assert issue.all_rules == ("Exploding", "A", "B")
+
+
+def test_no_evidence_is_no_issue():
+    assert fold([]) == []
 
 
 @pytest.mark.parametrize(("layer", "causes"), [("fc1", 1), ("fc2", 1), ("head", 2)])
@@ -152,31 +311,30 @@ def test_numbers_are_reasons_unless_the_sentence_has_them():
 
 
 def test_an_issue_is_the_same_after_json():
-    (issue,) = fold([*evidence("spike", 9, "loss"), *evidence("learning rate", 9)])
+    first, second = (
+        *evidence("spike", 9, "loss", worker="w0"),
+        *evidence("learning rate", 8, "lr", worker="w1"),
+    )
+    (issue,) = fold([first, second])
+    assert all(vars(issue).values())
+    assert all(vars(issue.symptoms[0]).values())
     assert Issue.from_dict(issue.to_dict()) == issue
-    assert Issue.from_dict({"symptoms": [7], "unknown": 1}) == Issue("", "", 0, 0)
+    assert Issue.from_dict(json.loads(json.dumps(issue.to_dict()))) == issue
 
 
-@pytest.mark.parametrize(
-    ("tensor", "layer"),
-    [
-        ("gradient/fc1.weight", "fc1"),
-        ("encoder.0.attention.bias", "encoder.0.attention"),
-        ("fc1_output_0", "fc1"),
-        ("conv1.input.0", "conv1"),
-        ("dense/kernel:0", "dense"),
-        ("loss", "loss"),
-        ("gradient/weight", "weight"),
-        ("CrossEntropyLoss_output_0", "CrossEntropyLoss"),
-    ],
-)
-def test_the_layer_of_a_tensor(tensor, layer):
-    assert layer_of(tensor) == layer
+@pytest.mark.parametrize("odd", [None, 7, "text", True, {"a": 1}, 2.5])
+def test_an_issue_of_odd_json_has_nothing_that_was_not_there(odd):
+    payload = dict.fromkeys(("since", "last", "where", "workers", "why", "try", "rules", "symptoms"), odd)
+    known = odd if type(odd) is int else 0
+    assert Issue.from_dict(payload | {"unknown": 1}) == Issue("", "", known, known)
+    payload = {"cause": "spike", "symptoms": [7, {"cause": "scaler", "since": odd, "where": odd}]}
+    known_symptom = Symptom("scaler", "", known, 0)
+    assert Issue.from_dict(payload) == Issue("spike", "", 0, 0, symptoms=(known_symptom,))
 
 
 def test_the_patterns_name_known_causes_and_have_no_cycles():
     named = {cause for pattern in PATTERNS for cause in (pattern.cause, pattern.symptom)}
-    assert named <= set(CAUSES)
+    assert named <= set(CAUSES) == set(TITLES)
     graph: dict[str, set[str]] = {}
     for pattern in PATTERNS:
         graph.setdefault(pattern.symptom, set()).add(pattern.cause)

@@ -66,7 +66,7 @@ class _Group:
         self.cause = cause
         self.steps: dict[int, None] = {}
         self.first: list[Mapping[str, Any]] = []  # of the first step
-        self.since: int | None = None
+        self.onsets: set[int] = set()
         self.places: dict[str, None] = {}
         self.workers: dict[str, None] = {}
 
@@ -74,8 +74,7 @@ class _Group:
         self.steps[step] = None
         if len(self.steps) == 1:
             self.first.append(finding)
-        since = onset_of(finding, step)
-        self.since = since if self.since is None else min(self.since, since)
+        self.onsets.add(onset_of(finding, step))
         if len(self.places) < _MOST_PLACES and finding.get("tensor"):
             self.places[str(finding["tensor"])] = None
         if finding.get("worker"):
@@ -90,7 +89,7 @@ class _Group:
             cause=self.cause,
             rule=rule,
             what=what,
-            since=self.since or 0,
+            since=min(self.onsets),
             last=max(self.steps),
             steps=len(self.steps),
             found=min(self.steps),

@@ -31,9 +31,9 @@ def is_same(layer: str, other: str) -> bool:
 
 
 def comes_first(layer: str, other: str, order: Sequence[str]) -> bool | None:
-    """Return whether `layer` comes before `other` in the model; None if `order` has not both."""
+    """Return whether `layer` comes before `other` in the model; None if `order` does not tell."""
     first, second = _place(layer, order), _place(other, order)
-    return None if first is None or second is None else first < second
+    return None if first is None or second is None or first == second else first < second
 
 
 def _place(name: str, order: Sequence[str]) -> int | None:
