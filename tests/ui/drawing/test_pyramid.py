@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,50 @@ def test_a_spike_of_one_step_in_100_000_survives_at_every_zoom():
         assert np.nanmax(found.high) == 40.0, width
         assert len(found.high) <= 801
         width //= 2
+
+
+@pytest.mark.parametrize("count", [257, 300, 513, 4097])
+@pytest.mark.parametrize("extreme", [9.0, -9.0, math.nan])
+def test_an_extreme_at_either_end_survives_at_every_zoom(count, extreme):
+    for at in (0, 15, 16, 255, 256, count - 17, count - 2, count - 1):
+        values = np.sin(np.arange(count))
+        values[at] = extreme
+        at_once, in_pieces = Pyramid(), Pyramid()
+        at_once.append(np.arange(count), values)
+        for piece in np.array_split(np.arange(count), count // 37):
+            in_pieces.append(piece, values[piece])
+        for most in (1, 2, 7, 16, 17, 200):
+            for pyramid in (at_once, in_pieces):
+                parts = pyramid.between(None, None, most)
+                place = (at, most)
+                assert (parts.first[0], parts.last[-1]) == (0, count - 1), place
+                found = (np.nanmax(parts.high), np.nanmin(parts.low), parts.not_finite.sum())
+                assert found == (np.nanmax(values), np.nanmin(values), math.isnan(extreme)), place
+
+
+EDGES = st.sampled_from([0, 1, 15, 16, 17, 100, 255, 256, 257, 300, 511, 512, 513, 600])
+
+
+@given(st.lists(st.tuples(EDGES, EDGES), max_size=6), st.integers(1, 4))
+def test_a_training_that_is_resumed_again_and_again_leaves_no_old_values(pieces, most):
+    pyramid, values = Pyramid(), []
+    for number, (resumed_at, end) in enumerate(pieces):
+        resumed_at = min(resumed_at, len(values))
+        if resumed_at < end:
+            values[resumed_at:] = [float(number)] * (end - resumed_at)
+            pyramid.append(np.arange(resumed_at, end), np.array(values[resumed_at:]))
+    parts = pyramid.between(None, None, most)
+    for first, last, low, high in zip(parts.first, parts.last, parts.low, parts.high, strict=True):
+        assert (low, high) == extremes(values[first : last + 1])
+    assert parts.last[-1:].tolist() == [len(values) - 1][: len(values)]
+
+
+def test_a_training_that_is_resumed_to_a_full_cell_leaves_no_old_values():
+    pyramid = Pyramid()
+    pyramid.append(np.arange(300), np.full(300, 9.0))
+    pyramid.append(np.arange(256), np.ones(256))
+    pyramid.append(np.arange(256, 300), np.ones(44))
+    assert pyramid.between(None, None, 1).high.tolist() == [1.0]
 
 
 def test_a_resumed_training_replaces_the_steps_that_it_repeats():

@@ -142,6 +142,7 @@ class Pyramid:
             low, high, odd = cells.low, cells.high, cells.odd
             count = -(-count // FACTOR)
             level += 1
+        del self._levels[level:]  # of a longer series, before a training was resumed
 
 
 class _Level:

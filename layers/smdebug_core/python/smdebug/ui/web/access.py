@@ -168,9 +168,10 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def name_in(host: str) -> str:
-    """Return the name in a Host header, without the port."""
+    """Return the name in a Host header, without the port; all of it if it has not the form of one."""
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        name, bracket, port = host[1:].partition("]")
+        return name if bracket and (not port or port.startswith(":")) else host
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
