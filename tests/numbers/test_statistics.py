@@ -120,6 +120,17 @@ def test_what_is_not_finite_is_counted_wherever_it_is(dtype, where):
     assert (found.nan, found.infinite, found.min, found.l2) == (0, 1, -math.inf, math.inf)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.complex64])
+@pytest.mark.parametrize("size", [9, 300, (1 << 16) + 9])
+@pytest.mark.parametrize("at", [0, -9])
+def test_what_is_counted_in_one_block_does_not_hide_another_count(dtype, size, at):
+    values = np.ones(size, dtype)
+    values[at : at + 8 or None] = [np.nan, 0, np.inf, 0, -np.inf, -0.0, np.nan, 2]
+    found = statistics(values)
+    assert (found.size, found.nan, found.infinite, found.zeros) == (size, 2, 2, 3)
+    assert found.percent_zero == 300 / size
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     hnp.arrays(

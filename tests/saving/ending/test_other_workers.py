@@ -8,6 +8,7 @@ import pytest
 import smdebug
 from smdebug import SaveConfig
 from smdebug.exceptions import StorageUnavailable
+from smdebug.files.names import COLLECTIONS_FOLDER, END_MARKER
 from smdebug.saving.ending import other_workers
 from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.place.attempt import Attempt
@@ -101,6 +102,44 @@ def test_a_chief_whose_closing_note_fails_once_writes_it_before_the_end_marker()
     written = [key for call, key in storage.calls if call == "write"]
     assert written[-2:] == [collections, "training_job_end.ts"]
     assert json.loads(storage.read(collections))["_meta"]["closed"]
+
+
+class Tale(MemoryStorage):
+    """A run whose second worker closes when it is looked for, and which notes the order of both ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = []
+
+    def list(self, prefix, start_after=None):
+        if prefix == COLLECTIONS_FOLDER and any("worker_0_coll" in key for key in super().list(prefix)):
+            self.order.append("looked for others")
+            closed = json.dumps({**meta_of(self, "worker_0"), "closed": True})
+            collections_file(self, "worker_1", closed.encode())
+        return super().list(prefix, start_after)
+
+    def write(self, key, data):
+        if key == END_MARKER:
+            self.order.append("end marker")
+        super().write(key, data)
+
+
+def meta_of(storage, worker):
+    return json.loads(storage.read(f"collections/000000000/{worker}_collections.json"))["_meta"]
+
+
+def test_the_end_marker_comes_after_the_other_workers_have_closed():
+    storage = Tale()
+    with smdebug.Hook(storage, worker=0, num_workers=2, include_workers="all") as hook, hook.step():
+        hook.record("loss", 1.0)
+    assert storage.order[-2:] == ["looked for others", "end marker"]
+
+
+def test_a_training_of_one_worker_waits_for_none():
+    storage = Tale()
+    with smdebug.Hook(storage) as hook, hook.step():
+        hook.record("loss", 1.0)
+    assert storage.order == ["end marker"]
 
 
 def test_hooks_of_one_process_may_close_in_any_order(monkeypatch):

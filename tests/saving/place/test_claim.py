@@ -58,9 +58,36 @@ def test_a_later_process_with_the_same_pid_is_a_different_one():
     assert Claim(claimed_by(born="1")).take() is Outcome.TAKEN_OVER
 
 
-@pytest.mark.parametrize(("silent_for", "outcome"), [(10, Outcome.NOT_MINE), (1000, Outcome.TAKEN_OVER)])
-def test_another_machine_has_to_renew_its_claim(silent_for, outcome):
-    assert Claim(claimed_by(host="elsewhere", seen=time.time() - silent_for)).take() is outcome
+@pytest.mark.parametrize(
+    ("silent_for", "outcome"),
+    [
+        (-5, Outcome.NOT_MINE),  # its clock is ahead
+        (10, Outcome.NOT_MINE),
+        (claim.RENEWED_EVERY, Outcome.NOT_MINE),
+        (2 * claim.RENEWED_EVERY, Outcome.NOT_MINE),  # it was late once
+        (599, Outcome.NOT_MINE),
+        (600, Outcome.TAKEN_OVER),
+        (1000, Outcome.TAKEN_OVER),
+    ],
+)
+def test_another_machine_has_to_renew_its_claim_within_ten_minutes(silent_for, outcome, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 5000.0)
+    assert Claim(claimed_by(host="elsewhere", seen=5000.0 - silent_for)).take() is outcome
+
+
+def test_a_claim_is_renewed_every_minute_so_that_no_other_machine_takes_it(monkeypatch):
+    storage, now = MemoryStorage(), 5000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    mine = Claim(storage)
+    mine.take()
+    written = []
+    for _ in range(3600):
+        now += 1
+        mine.renew()
+        seen = Owner(**json.loads(storage.read(CLAIM))).seen
+        written += [seen] if seen not in written else []
+        assert now - seen < claim.FORGOTTEN_AFTER / 5
+    assert written == [5000.0 + 60 * minute for minute in range(61)]
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": "x"}'])

@@ -162,6 +162,26 @@ def test_a_worker_that_joins_a_later_attempt_counts_from_zero_and_is_shown():
     assert [attempt.num_steps for attempt in trial.attempts()] == [1, 1]
 
 
+def test_a_process_that_goes_on_after_the_training_was_started_again_adds_nothing_to_it():
+    training = Training().start().save(0, 10)
+    training.start(resumed_at=0).save(5)
+    training.save(20, training_run=0)  # the first process was not ended
+    training.save(25)
+    trial = training.open()
+    assert trial.steps() == [5, 25]
+    assert [(attempt.number, attempt.num_steps) for attempt in trial.attempts()] == [(0, 3), (1, 2)]
+    assert training.open(attempt=0).steps() == [0, 10, 20]
+
+
+def test_a_worker_that_left_belongs_to_the_attempt_in_which_it_saved():
+    training = Training(workers=2).start().save(0, 10)
+    training.workers = 1
+    training.start(resumed_at=0).save(0)
+    first, second = training.open().attempts()
+    assert (first.workers, second.workers) == (("worker_0", "worker_1"), ("worker_0",))
+    assert training.open().workers_for_global_step == {0: {"worker_0"}}
+
+
 def test_a_range_of_steps_knows_the_attempts_outside_of_it():
     training = Training().start().save(0, 10, 20)
     training.start(resumed_at=0).save(5)
