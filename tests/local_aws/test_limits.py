@@ -321,3 +321,21 @@ def test_messages_of_others_begin_a_new_chain():
         lineages.sent("of ingest")
     assert lineages.next(["of a state machine", "of ingest"], "ingest") is None
     assert lineages.next(["of ingest"], "other") == {"ingest": 16, "other": 1}
+
+
+@pytest.mark.parametrize(
+    "order", [("long", "short", "none"), ("short", "none", "long"), ("none", "long", "short")]
+)
+def test_of_several_messages_the_longest_chain_counts_for_each_function(order):
+    lineages = Lineages(16)
+    for message, lineage in {"long": {"ingest": 15, "watch": 1}, "short": {"ingest": 1, "watch": 9}}.items():
+        lineages.begin("environment", lineage)
+        with lineages.request_of("environment"):
+            lineages.sent(message)
+    assert lineages.next(order, "ingest") == {"ingest": 16, "watch": 9}
+    assert lineages.next(order, "watch") == {"ingest": 15, "watch": 10}
+    lineages.begin("environment", {"ingest": 16})
+    with lineages.request_of("environment"):
+        lineages.sent("longest")
+    assert lineages.next((*order, "longest"), "ingest") is None
+    assert lineages.next(("longest", *order), "ingest") is None
