@@ -46,7 +46,8 @@ class LossSpike(DefaultRule):
         largest, spikes = math.nan, []
         if self._knows_enough() and len(values):
             largest = max(map(abs, (*self.losses["first"], *self.losses["last"])))
-            spikes = where(np.abs(values) > TIMES * largest)
+            if largest > 0:
+                spikes = where(np.abs(values) > TIMES * largest)
         for place in spikes[:1]:
             step, value = int(steps[place]), float(values[place])
             yield self.finding(

@@ -111,7 +111,8 @@ class LearningRate(DefaultRule):
             if group["up"] is not None and rate <= group["largest"] * 1.01:
                 group["up"] = None
             if steady >= STEADY_STEPS and rate > JUMP * group["largest"] > 0:
-                group["up"] = [int(step), rate / group["rate"], group["rate"], rate]
+                times = rate / group["rate"] if group["rate"] else math.inf
+                group["up"] = [int(step), times, group["rate"], rate]
                 yield self._jumped(name, group["up"])
             elif group["up"] is None:
                 group["largest"] = max(group["largest"], rate)
