@@ -1,0 +1,433 @@
+"""The limits of rules that follow parameters and losses: a run at each, and one beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smdebug import modes
+from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
+from tests.smdebug_default_rules.made_steps import Steps
+
+WEIGHTS = tuple(name for name in PARAMETERS if name.endswith("weight"))
+BIASES = tuple(name for name in PARAMETERS if name.endswith("bias"))
+
+
+def fires(steps, rule):
+    return sorted({step for step, _ in steps.evaluate(rule)})
+
+
+def found(steps, rule):
+    return [(step, finding.tensor) for step, finding in steps.evaluate(rule)]
+
+
+def with_losses(losses, *, terms=(TERM,), factor=1.0, optimizers=1, modules=MODULES):
+    steps = Steps()
+    steps.facts["loss"] = {"factor": factor, "terms": list(terms)}
+    steps.lasting["optimizers"] *= optimizers
+    steps.lasting["modules"] = modules
+    for loss in losses:
+        steps.loss = loss
+        steps.write()
+    return steps
+
+
+def noisy(level, count=151, noise=0.01, seed=0):
+    return level + np.random.default_rng(seed).normal(0, noise, count)
+
+
+OF_TWO = {**TERM, "classes": 2}
+MSE = {**TERM, "criterion": "mse", "classes": 0}
+SIGMOIDS = [*MODULES[:2], ["1", "Sigmoid", False], *MODULES[3:]]
+LAST_SIGMOID = [*MODULES[:5], ["4", "Sigmoid", False]]
+
+
+@pytest.mark.parametrize(
+    ("steps", "fired"),
+    [
+        (lambda: with_losses(noisy(2.3)), [149, 150]),
+        (lambda: with_losses(noisy(2.3, 149)), []),
+        (lambda: with_losses(noisy(2.18)), []),  # below 0.95 of ln(10)
+        (lambda: with_losses(noisy(2.2)), [149, 150]),
+        (lambda: with_losses(np.linspace(2.5, 2.3, 151)), []),  # it falls
+        (lambda: with_losses([*noisy(2.5, 40), *noisy(2.44, 111)]), []),  # it has fallen by 2 %
+        (lambda: with_losses(noisy(2.3), terms=[]), []),
+        (lambda: with_losses(noisy(2.3), terms=[TERM, TERM]), []),
+        (lambda: with_losses(noisy(2.3), optimizers=2), []),
+        (lambda: with_losses(noisy(2.3), optimizers=0), []),
+        (lambda: with_losses(noisy(23.0, noise=0.1), factor=10.0), [149, 150]),
+        (lambda: with_losses(noisy(2.3), factor=-10.0), []),
+        (lambda: with_losses(noisy(0.693, 301, 0.003), terms=[OF_TWO]), [299, 300]),
+        (lambda: with_losses(noisy(0.693, 299, 0.003), terms=[OF_TWO]), []),
+        (lambda: with_losses(noisy(2.3), modules=SIGMOIDS), []),
+        (lambda: with_losses(noisy(2.3, 301), modules=SIGMOIDS), [299, 300]),
+        (lambda: with_losses(noisy(2.3), modules=LAST_SIGMOID), [149, 150]),
+        (lambda: with_losses(noisy(2.3), terms=[{**TERM, "rows": 6}]), []),  # of 1,000 rows
+        (lambda: with_losses(noisy(2.3, 168), terms=[{**TERM, "rows": 6}]), [166, 167]),
+        (lambda: with_losses(noisy(2.3), terms=[{**TERM, "rows": None}]), [149, 150]),
+        (lambda: with_losses(noisy(1.0, noise=0.001), terms=[MSE]), [149, 150]),
+        (lambda: with_losses(noisy(1.0, noise=0.3), terms=[MSE]), []),  # nobody knows
+        (lambda: with_losses([*noisy(1.0, 50, 0.001), *noisy(0.97, 101, 0.001)], terms=[MSE]), []),
+        (lambda: with_losses([*noisy(1.0, 50, 0.001), *noisy(1.03, 101, 0.001)], terms=[MSE]), []),
+        (lambda: with_losses([*noisy(2.3, 40), *noisy(1.0, 60), *noisy(2.3, 149)]), []),
+        (lambda: with_losses([*noisy(2.3, 40), *noisy(1.0, 60), *noisy(2.3, 152)]), [249, 250, 251]),
+        (lambda: with_losses([*noisy(2.3, 100), *[np.nan] * 50, *noisy(2.3, 51)]), [199, 200]),
+    ],
+)
+def test_a_loss_is_stuck_if_enough_of_it_stays_where_it_began(steps, fired):
+    assert fires(steps(), "StuckLoss") == fired
+
+
+def test_a_loss_that_rose_again_is_stuck_since_then():
+    steps = with_losses([*noisy(2.3, 40), *noisy(1.0, 60), *noisy(2.3, 160)])
+    ((_, first), *_) = steps.evaluate("StuckLoss")
+    assert first.since == 100
+    assert first.message.endswith("and it had fallen to 0.9965 before step 100")
+
+
+def test_a_long_run_is_kept_in_few_blocks_and_stuck_since_its_begin():
+    steps = with_losses([2.3] * 3)
+    steps.skip(*noisy(2.3, 1500))
+    ((step, finding),) = steps.write().evaluate("StuckLoss")
+    assert (step, finding.since) == (1503, 0)
+    slow = with_losses([])
+    slow.skip(*(2.3 - 0.00003 * np.arange(1500) + np.random.default_rng(0).normal(0, 0.01, 1500)))
+    assert fires(slow.write(), "StuckLoss") == []
+
+
+def validated(training, validation, each=5):
+    steps = Steps()
+    for level, value in zip(training, validation, strict=True):
+        for _ in range(each):
+            steps.loss = level
+            steps.write()
+        steps.loss = value
+        steps.write(modes.EVAL)
+    steps.loss = training[-1]
+    steps.write()
+    return steps
+
+
+FALLING = [2.0, 1.0, 0.5, 0.4, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("steps", "causes"),
+    [
+        (lambda: validated(FALLING, [1.9, 1.2, 1.0, 1.2, 1.3, 1.4]), {"overfitting"}),
+        (lambda: validated(FALLING, [1.9, 1.2, 1.0, 1.14, 1.3, 1.4]), set()),  # one of three is near
+        (lambda: validated(FALLING, [1.9, 1.2, 1.0, 1.151, 1.3, 1.4]), {"overfitting"}),
+        (lambda: validated(FALLING[:5], [1.9, 1.2, 1.0, 1.2, 1.3]), set()),  # two are no trend
+        (lambda: validated(FALLING, [1.9, 1.2, 1.0, 1.2, 0.99, 1.4]), set()),
+        (lambda: validated([2.0, 1.0, 0.5, 0.5, 0.5, 0.5], [1.9, 1.2, 1.0, 1.2, 1.3, 1.4]), set()),
+        (lambda: validated([2.0, 1.0, 0.5, 0.5, 0.5, 0.49], [1.9, 1.2, 1.0, 1.2, 1.3, 1.4]), {"overfitting"}),
+        (lambda: validated([2.0, 1.9, 1.88, 1.86, 1.85, 1.76], [1.9, 1.2, 1.0, 1.2, 1.3, 2.4]), set()),
+        (
+            lambda: validated([2.0, 1.9, 1.88, 1.86, 1.85, 1.75], [1.9, 1.2, 1.0, 1.2, 1.3, 2.4]),
+            {"overfitting"},
+        ),
+        (lambda: validated([2.0, 1.2, 1.1, 1.08, 1.07, 1.06], [1.9, 1.2, 1.0, 1.2, 1.3, 1.37]), set()),
+        (
+            lambda: validated([2.0, 1.2, 1.1, 1.08, 1.07, 1.06], [1.9, 1.2, 1.0, 1.2, 1.3, 1.38]),
+            {"overfitting"},
+        ),
+        (lambda: validated(FALLING, [2.0, 2.3, 2.4, 2.5, 2.6, 2.7]), {"memorising"}),
+        (lambda: validated(FALLING, [1.91, 2.3, 2.4, 2.5, 2.6, 2.7]), {"memorising"}),
+        (lambda: validated(FALLING, [1.89, 2.3, 2.4, 2.5, 2.6, 2.7]), {"overfitting"}),
+        (lambda: validated(FALLING, [2.0, 1.0, 0.02, 0.06, 0.07, 0.26]), set()),  # at its floor
+        (lambda: validated(FALLING, [2.0, 1.0, 0.02, 0.09, 0.1, 0.27]), {"overfitting"}),
+        (lambda: validated(FALLING, [1.9, 1.2, 1.0, np.nan, 1.2, 1.3]), set()),
+    ],
+)
+def test_validation_gets_worse_while_training_gets_better(steps, causes):
+    assert {finding.cause for _, finding in steps().evaluate("Generalisation")} == causes
+
+
+def test_validations_of_several_steps_are_one_and_belong_to_their_first():
+    steps = Steps()
+    for level, value in zip(FALLING, [1.9, 1.2, 1.0, 1.2, 1.3, 1.4], strict=True):
+        steps.skip(*[level] * 5)
+        steps.skip(value - 0.3, value, value + 0.3, mode=modes.EVAL)
+        steps.write()
+    ((_, finding), *_) = steps.evaluate("Generalisation")
+    assert finding.since == 3 * 9 + 5
+    assert finding.value == pytest.approx(1.4)
+
+
+def parameters(count=3, at=0, rate=0.1, facts=(), **changes):
+    """A run in which these change from one step on."""
+    steps = Steps()
+    steps.rate = rate
+    steps.facts |= dict(facts)
+    for step in range(count):
+        if step >= at:
+            for change in changes.values():
+                change(steps)
+        steps.write()
+    return steps
+
+
+def still(*names):
+    def change(steps):
+        for name in names:
+            steps.kinds["updates"][f"update/{name}"][:] = 0
+
+    return change
+
+
+def without_gradient(*names):
+    def change(steps):
+        for name in names:
+            steps.kinds["gradients"][f"gradient/{name}"][:] = 0
+            steps.kinds["updates"][f"update/{name}"][:] = 0
+
+    return change
+
+
+def gone(*names):
+    def change(steps):
+        for name in names:
+            del steps.kinds["gradients"][f"gradient/{name}"]
+            steps.kinds["updates"][f"update/{name}"][:] = 0
+
+    return change
+
+
+def lasting(**facts):
+    return lambda steps: steps.lasting.update(facts)
+
+
+def owned(*names, others=0):
+    groups = [{"parameters": list(names), "others": others}]
+    return lasting(optimizers=[{"class": "SGD", "groups": groups}])
+
+
+def gradient(name, scale):
+    def change(steps):
+        steps.kinds["gradients"][f"gradient/{name}"] *= np.float32(scale)
+
+    return change
+
+
+LOST = "Net_2.weight"
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (lambda: parameters(a=still(LOST)), [(0, LOST), (1, LOST), (2, LOST)]),
+        (lambda: parameters(a=still(LOST), b=lasting(frozen=[LOST])), []),
+        (lambda: parameters(a=still(LOST), b=owned(*(set(PARAMETERS) - {LOST}))), []),
+        (lambda: parameters(a=still(LOST), rate=0.0), []),
+        (lambda: parameters(a=still(LOST), facts={"optimizer_steps": False}), []),
+        (lambda: parameters(a=without_gradient(LOST)), []),  # it may be unused
+        (lambda: parameters(a=still(LOST), b=gradient(LOST, 1e-4)), []),  # rounded away
+        (lambda: parameters(a=still(LOST), b=gradient(LOST, 1e-2)), [(at, LOST) for at in range(3)]),
+        (lambda: parameters(6, at=5, a=gone(LOST)), [(5, LOST)]),
+        (lambda: parameters(6, at=5, a=without_gradient(LOST)), []),  # it is all zero, and still there
+        (lambda: parameters(5, at=4, a=gone(LOST)), []),  # it was not regular yet
+        (lambda: parameters(8, at=5, a=gone(LOST)), [(5, LOST), (6, LOST), (7, LOST)]),
+        (lambda: parameters(6, at=5, a=gone(LOST), b=lasting(frozen=[LOST])), []),
+        (lambda: parameters(6, at=5, a=gone(*PARAMETERS)), []),  # no step of this model
+        (lambda: parameters(2, a=owned("other.weight")), [(0, PARAMETERS[0]), (1, PARAMETERS[0])]),
+        (lambda: parameters(2, a=lasting(optimizers=[])), []),
+        (lambda: parameters(5, a=still(*PARAMETERS)), [(at, PARAMETERS[0]) for at in (2, 3, 4)]),
+        (lambda: parameters(5, a=still(*PARAMETERS), rate=None), []),
+        (lambda: parameters(5, a=still(*PARAMETERS), rate=0.0), []),
+        (lambda: parameters(5, a=still(*PARAMETERS), facts={"updates_are_sampled": True}), "not all still"),
+        (lambda: parameters(5, a=gone(*PARAMETERS)), [(at, PARAMETERS[0]) for at in (2, 3, 4)]),
+        (lambda: parameters(5, a=gone(*PARAMETERS), facts={"backward_passes": 0}), []),
+    ],
+)
+def test_updates_are_lost_if_one_was_expected(steps, expected):
+    steps = steps()
+    if expected == "not all still":
+        messages = [finding.message for _, finding in steps.evaluate("LostUpdates")]
+        assert not any("No step" in message for message in messages)
+        return
+    assert found(steps, "LostUpdates") == expected
+
+
+def test_a_layer_that_is_no_longer_used_loses_no_updates():
+    def unused(steps):
+        for name in ("2_output_0", "3_output_0"):
+            del steps.kinds["outputs"][name]
+
+    assert found(parameters(6, at=5, a=gone(LOST), b=unused), "LostUpdates") == []
+
+
+def test_an_update_is_lost_since_its_first_step_until_it_comes_again():
+    steps = parameters(6)
+    for is_still in (True, True, False, True):
+        if is_still:
+            still(LOST)(steps)
+        steps.write()
+    assert [(at, finding.since) for at, finding in steps.evaluate("LostUpdates")] == [(6, 6), (7, 6), (9, 9)]
+
+
+BLOCKS = [["Net", "Net", False], *([f"block_{at}", "Linear", False] for at in range(4))]
+
+
+def differences(lost, count=4):
+    steps = Steps()
+    steps.lasting["modules"] = BLOCKS
+    steps.facts["updates_are_differences"] = True
+    names = [f"Net_block_{at}.weight" for at in range(count)]
+    steps.lasting["optimizers"] = [{"class": "SGD", "groups": [{"parameters": names}]}]
+    for _ in range(2):
+        steps.kinds["parameters"] = {name: steps.normal(8, 8) for name in names}
+        steps.kinds["gradients"] = {f"gradient/{name}": steps.normal(8, 8) for name in names}
+        steps.kinds["updates"] = {f"update/{name}": steps.normal(8, 8) for name in names}
+        for at in lost:
+            steps.kinds["updates"][f"update/{names[at]}"][:] = 0
+        steps.write()
+    return sorted({int(finding.tensor[10]) for _, finding in steps.evaluate("LostUpdates")})
+
+
+@pytest.mark.parametrize(("lost", "expected"), [([1], [1]), ([0], []), ([3], []), ([1, 2], []), ([0, 1], [])])
+def test_what_is_frozen_is_unknown_where_updates_are_differences(lost, expected):
+    """A layer between two that move is meant to move; half of a model, or its ends, may be frozen."""
+    assert differences(lost) == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (lambda: parameters(a=without_gradient("Net_0.weight")), ["Net_0.weight"]),
+        (lambda: parameters(1, a=without_gradient("Net_0.weight")), []),
+        (
+            lambda: parameters(a=without_gradient("Net_0.weight", "Net_2.weight")),
+            ["Net_0.weight", "Net_2.weight"],
+        ),
+        (lambda: parameters(a=without_gradient("Net_2.weight")), []),  # something before it learns
+        (lambda: parameters(at=1, a=without_gradient("Net_0.weight")), []),  # it had one
+        (lambda: parameters(a=without_gradient(*PARAMETERS)), []),
+        (lambda: parameters(a=without_gradient("Net_0.weight"), b=lasting(frozen=["Net_0.weight"])), []),
+        (lambda: parameters(a=without_gradient("Net_0.weight"), facts={"optimizer_steps": False}), []),
+        (lambda: parameters(a=owned(*PARAMETERS[:4])), ["Net_4.weight"]),
+        (lambda: parameters(a=owned(*PARAMETERS[:2])), []),  # most of it: a part is trained on purpose
+        (lambda: parameters(a=owned(*PARAMETERS[:4]), b=lasting(frozen=["Net_4.weight"])), []),
+        (lambda: parameters(a=owned(*PARAMETERS[:4]), b=without_gradient("Net_4.weight")), []),
+    ],
+)
+def test_parameters_are_not_reached_if_later_ones_learn(steps, expected):
+    places = [name for _, name in found(steps(), "UnreachedParameters")]
+    assert list(dict.fromkeys(places)) == expected
+
+
+NORMALISED = [*MODULES[:2], ["1", "BatchNorm1d", True], *MODULES[3:]]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "modules", "fired"),
+    [
+        (WEIGHTS, [*MODULES[:1], ["0", "LayerNorm", False], *MODULES[2:]], True),
+        (WEIGHTS[:2], [*MODULES[:1], ["0", "LayerNorm", False], *MODULES[2:]], False),
+        (WEIGHTS, MODULES, False),  # the biases of a trained model
+        (PARAMETERS, MODULES, False),
+    ],
+)
+def test_nothing_but_scales_is_trained(frozen, modules, fired):
+    steps = parameters(1, a=lasting(frozen=list(frozen), modules=modules))
+    messages = [finding.message for _, finding in steps.evaluate("UnreachedParameters")]
+    assert bool(messages) is fired
+    assert all("3 weights are frozen" in message for message in messages)
+
+
+def test_drawn_weights_that_are_frozen_are_no_trained_model():
+    def drawn(steps):
+        for name in WEIGHTS:
+            steps.kinds["parameters"][name] = steps.random.uniform(-0.25, 0.25, (16, 16)).astype(np.float32)
+
+    steps = parameters(1, a=drawn, b=lasting(frozen=list(WEIGHTS)))
+    assert len(steps.evaluate("UnreachedParameters")) == 1
+
+
+def flow(*scales, count=4, kind="Linear"):
+    steps = Steps()
+    steps.lasting["modules"] = [[name, kind if of == "Linear" else of, on] for name, of, on in MODULES]
+    for step in range(count):
+        for name, scale in zip(WEIGHTS, scales, strict=True):
+            value = scale[step] if isinstance(scale, list) else scale
+            steps.kinds["parameters"][name][:] = 0.5
+            steps.kinds["gradients"][f"gradient/{name}"][:] = 0.5 * value
+        steps.write()
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (lambda: flow(0.9e-5, 0.1, 1.0), [(2, "Net_0.weight"), (3, "Net_0.weight")]),
+        (lambda: flow(1.1e-5, 0.1, 1.0), []),
+        (lambda: flow(0.9e-5, 0.1, 1.0, count=2), []),
+        (lambda: flow([1e-6, 1e-6, 0.1, 1e-6], 0.1, 1.0), []),
+        (lambda: flow(1e-7, 1e-6, 1.0, count=3), [(2, "Net_0.weight"), (2, "Net_2.weight")]),
+        (lambda: flow(1e-6, 1e-7, 1.0, count=3), [(2, "Net_0.weight"), (2, "Net_2.weight")]),
+        (lambda: flow(0.0, 0.1, 1.0), []),  # another rule's
+        (lambda: flow(1.0, 1.0, 1e-7), []),
+        (lambda: flow(1e-6, 0.1, 1.0, kind="EmbeddingBag"), []),
+    ],
+)
+def test_the_gradient_vanishes_towards_the_first_layers(steps, expected):
+    assert found(steps(), "GradientFlow") == expected
+
+
+def shrunk(share, losses, names=WEIGHTS[:2], first=0.5):
+    steps = Steps()
+    for at, loss in enumerate(losses):
+        for name in WEIGHTS:
+            steps.kinds["parameters"][name][:] = first * (share if at and name in names else 1)
+        steps.loss = loss
+        steps.write()
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "fired"),
+    [
+        (lambda: shrunk(0.049, [2.3] * 5), [3, 4]),
+        (lambda: shrunk(0.051, [2.3] * 5), []),
+        (lambda: shrunk(0.049, [2.3] * 5, WEIGHTS[:1]), []),
+        (lambda: shrunk(0.049, [2.3] * 20 + [1.0] * 10), [*range(3, 24)]),
+        (lambda: shrunk(0.049, [2.3] * 5, first=0.02), []),
+    ],
+)
+def test_weights_are_shrunk_if_most_are_and_the_loss_is_no_better(steps, fired):
+    assert fires(steps(), "ShrunkWeights") == fired
+
+
+def corrupted(value, at=9, count=11, size=(16, 16), kind="gradients", others=1.0):
+    steps = Steps()
+    for step in range(count):
+        for name in steps.kinds[kind]:
+            steps.kinds[kind][name] = np.linspace(-1, 1, int(np.prod(size))).reshape(size).astype(np.float32)
+        if step == at:
+            first, *rest = steps.kinds[kind]
+            for name in rest:
+                steps.kinds[kind][name] *= others
+            steps.kinds[kind][first].reshape(-1)[3] = value
+        steps.write()
+    return fires(steps, "ElementCorruption")
+
+
+@pytest.mark.parametrize(
+    ("fired", "expected"),
+    [
+        (lambda: corrupted(1e6), [9]),
+        (lambda: corrupted(-1e6), [9]),
+        (lambda: corrupted(1e6, kind="updates"), [9]),
+        (lambda: corrupted(1e6, kind="parameters"), [9]),
+        (lambda: corrupted(1e6, kind="outputs"), []),
+        (lambda: corrupted(1e6, at=8), [8]),
+        (lambda: corrupted(1e6, at=7), []),  # too few to compare with
+        (lambda: corrupted(1e6, size=(8, 8)), [9]),
+        (lambda: corrupted(1e6, size=(7, 9)), []),
+        (lambda: corrupted(12.0), []),  # it does not dominate the others
+        (lambda: corrupted(25.0), [9]),
+        (lambda: corrupted(1e3, others=1e3), []),  # a large step of all
+        (lambda: corrupted(np.inf), []),
+    ],
+)
+def test_a_single_value_is_corrupt_beyond_anything_before(fired, expected):
+    assert fired() == expected
