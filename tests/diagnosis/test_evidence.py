@@ -44,6 +44,10 @@ def test_a_step_without_findings_is_a_finding_without_facts():
     assert found == Evidence("", "Old", "the condition is met", since=0, last=5, steps=2, found=0)
 
 
+def test_a_single_finding_is_evidence_of_one_step():
+    assert evidence_of("Rule", [(3, [finding("x")])]) == [Evidence("", "Rule", "x", 3, 3, found=3)]
+
+
 def test_several_findings_of_one_step_are_one_step():
     (found,) = evidence_of("Many", [(3, [finding("x"), finding("y")])])
     assert (found.steps, found.reasons) == (1, ("y",))
