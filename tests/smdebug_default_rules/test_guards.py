@@ -1,4 +1,7 @@
-"""Each guard of a rule has a healthy run that needs it, beside the failing run that it must not let pass."""
+"""Each guard of a rule has a healthy run that needs it, beside the failing run that it must not let pass.
+
+It is long because each limit of each rule has its case in a table.
+"""
 
 from __future__ import annotations
 

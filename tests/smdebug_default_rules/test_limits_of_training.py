@@ -1,4 +1,7 @@
-"""The limits of rules that follow parameters and losses: a run at each, and one beyond it."""
+"""The limits of rules that follow parameters and losses: a run at each, and one beyond it.
+
+It is long because each limit of each rule has its case in a table.
+"""
 
 from __future__ import annotations
 

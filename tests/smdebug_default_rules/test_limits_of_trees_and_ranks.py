@@ -1,4 +1,7 @@
-"""The limits of the rules for boosted trees and for ranks, and what the rules share: a case at each."""
+"""The limits of the rules for boosted trees and for ranks, and what the rules share: a case at each.
+
+It is long because each limit of each rule has its case in a table.
+"""
 
 from __future__ import annotations
 
@@ -246,14 +249,16 @@ def test_ranks_are_alike_if_their_inputs_are_and_their_parameters_too():
 
 
 def test_a_rank_is_missing_once_a_later_step_of_all_ranks_came():
-    both, one = ("xp", "xp"), ("xp", None)
+    both, alone = ("xp", "xp"), ("xp", None)
     due = (0, 5, 10, 110)
-    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=one, _110=both), due) == [(110, "worker_1", 10)]
+    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=alone, _110=both), due) == [(110, "worker_1", 10)]
     assert of_ranks("MissingRank", Ranks(2, _0=both, _10=both, _110=both), due, end=200) == []
-    assert of_ranks("MissingRank", Ranks(1, _0=one, _10=one), due, end=200) == []
-    assert of_ranks("MissingRank", Ranks(2, _0=one, _10=one), due, end=200) == []  # one saves alone
-    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=one), (0, 10), end=1000) == [("end", "worker_1", 10)]
-    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=one), (0, 10), end=10) == []
+    assert of_ranks("MissingRank", Ranks(1, _0=alone, _10=alone), due, end=200) == []
+    assert of_ranks("MissingRank", Ranks(2, _0=alone, _10=alone), due, end=200) == []  # one saves alone
+    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=alone), (0, 10), end=1000) == [
+        ("end", "worker_1", 10)
+    ]
+    assert of_ranks("MissingRank", Ranks(2, _0=both, _10=alone), (0, 10), end=10) == []
     late = Ranks(3, _0=("x", "x", "x"), _10=("x", "x", None), _110=("x", None, None), _210=("x",) * 3)
     assert of_ranks("MissingRank", late, (0, 10, 110, 210)) == [
         (110, "worker_2", 10),

@@ -48,10 +48,10 @@ class LossScale(DefaultRule):
         collapsed = scale < LOWEST and self.fell_since is not None
         stuck = self.skipped_count >= SKIPPED and scale < LOW
         if collapsed or stuck:
+            course = f"fell from {self.first_scale:g} to" if scale < self.first_scale else "is"
             skipped = f", and the last {self.skipped_count} saved steps were skipped"
             yield self.finding(
-                f"The loss scale fell from {self.first_scale:g} to {scale:g}"
-                + (skipped if self.skipped_count > 1 else ""),
+                f"The loss scale {course} {scale:g}" + (skipped if self.skipped_count > 1 else ""),
                 since=self.fell_since if self.fell_since is not None else seen.step,
                 tensor="loss_scale",
                 statistic="loss scale",
