@@ -74,6 +74,15 @@ def test_a_rate_has_vanished_after_thirty_steps_or_half_of_those_before(rates, f
     assert fires(with_rates(*rates), "LearningRate") == fired
 
 
+def test_a_rate_has_vanished_beside_the_steps_that_it_was_followed():
+    steps = Steps()
+    steps.skip(*[2.3] * 200)
+    for rate in [0.1] * 10 + [0.5e-5] * 32:
+        steps.rate = rate
+        steps.write()
+    assert fires(steps, "LearningRate") == [240, 241]
+
+
 def test_a_rate_of_zero_is_found_after_fifty_steps_if_the_optimizer_steps():
     assert fires(with_rates(*[0.0] * 52), "LearningRate") == [50, 51]
     assert fires(with_rates(*[0.0] * 52, steps_of_optimizer=False), "LearningRate") == []
@@ -340,6 +349,14 @@ def test_weights_have_risen_if_the_loss_is_no_better_for_it():
 )
 def test_a_loss_has_diverged_after_five_steps_at_a_hundred_times_its_level(losses, fired):
     assert fires(with_losses(*losses), "NonFiniteValues") == fired
+
+
+def test_a_loss_has_diverged_since_its_first_step_however_long_ago():
+    steps = with_losses(*[1.0] * 20)
+    steps.skip(*[500.0] * 1200)
+    steps.loss = 500.0
+    ((step, finding),) = steps.write().evaluate("NonFiniteValues")
+    assert (step, finding.since) == (1220, 20)
 
 
 # Ranks

@@ -377,6 +377,15 @@ def test_inputs_are_not_scaled_if_the_first_layer_takes_them_as_they_are(scales,
     assert sinces(steps, "InputScale") == fired[:1]
 
 
+@pytest.mark.parametrize(("share", "fired"), [(1.01, [0]), (0.99, [])])
+def test_a_first_layer_of_one_unit_has_its_whole_size_as_fan_in(share, fired):
+    def change(steps):
+        steps.kinds["parameters"]["Net_0.weight"] = np.full((1, 16), 0.5, np.float32)
+        steps.kinds["outputs"]["0_output_0"] = np.full((32, 1), 0.05 * 200 * 0.5 * 4 * share, np.float32)
+
+    assert fires(inputs(np.full((32, 16), 200.0, np.float32), outputs=change), "InputScale") == fired
+
+
 def test_inputs_of_one_axis_or_of_whole_numbers_have_no_scale():
     loud = first_layer(200.0)
     assert fires(inputs(np.full(32, 500.0, np.float32), outputs=loud), "InputScale") == []

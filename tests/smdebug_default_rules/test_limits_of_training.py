@@ -88,6 +88,12 @@ def test_a_loss_that_rose_again_is_stuck_since_then():
     assert first.message.endswith("and it had fallen to 0.9965 before step 100")
 
 
+def test_a_loss_over_one_class_is_compared_with_its_start():
+    ((_, finding),) = with_losses([2.3] * 150, terms=[{**TERM, "classes": 1}]).evaluate("StuckLoss")
+    assert finding.threshold == 2.3
+    assert finding.message.endswith("and was 2.3 at the start: it has not changed")
+
+
 def test_a_long_run_is_kept_in_few_blocks_and_stuck_since_its_begin():
     steps = with_losses([2.3] * 3)
     steps.skip(*noisy(2.3, 1500))
@@ -212,6 +218,10 @@ def gradient(name, scale):
     return change
 
 
+def weights(name, value):
+    return lambda steps: steps.kinds["parameters"][name].fill(value)
+
+
 LOST = "Net_2.weight"
 
 
@@ -227,6 +237,8 @@ LOST = "Net_2.weight"
         (lambda: parameters(a=still(LOST), b=gradient(LOST, 1e-4)), []),  # rounded away
         (lambda: parameters(a=still(LOST), b=gradient(LOST, 1e-2)), [(at, LOST) for at in range(3)]),
         (lambda: parameters(6, at=5, a=gone(LOST)), [(5, LOST)]),
+        (lambda: parameters(1, a=still(LOST), b=gradient(LOST, 1e-4), c=weights(LOST, 0.0)), [(0, LOST)]),
+        (lambda: parameters(1, a=still(LOST), b=gradient(LOST, 1e-4), c=weights(LOST, 1.0)), []),
         (lambda: parameters(6, at=5, a=without_gradient(LOST)), []),  # it is all zero, and still there
         (lambda: parameters(5, at=4, a=gone(LOST)), []),  # it was not regular yet
         (lambda: parameters(8, at=5, a=gone(LOST)), [(5, LOST), (6, LOST), (7, LOST)]),
@@ -398,6 +410,16 @@ def shrunk(share, losses, names=WEIGHTS[:2], first=0.5):
 )
 def test_weights_are_shrunk_if_most_are_and_the_loss_is_no_better(steps, fired):
     assert fires(steps(), "ShrunkWeights") == fired
+
+
+def test_weights_have_shrunk_since_the_first_saved_step():
+    steps = Steps()
+    steps.skip(*[2.3] * 7)
+    for share in (1.0, 0.03, 0.03, 0.03):
+        for name in WEIGHTS:
+            steps.kinds["parameters"][name][:] = 0.5 * share
+        steps.write()
+    assert {finding.since for _, finding in steps.evaluate("ShrunkWeights")} == {7}
 
 
 def corrupted(value, at=9, count=11, size=(16, 16), kind="gradients", others=1.0):

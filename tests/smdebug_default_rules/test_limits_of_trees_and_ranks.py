@@ -185,6 +185,15 @@ def test_trees_overfit_if_the_validation_is_clearly_above_its_best(steps, causes
     assert set(last) == causes
 
 
+def test_a_training_that_does_not_say_whether_it_stops_early_does_not():
+    steps = trees(DOWN[:20], worse(1.2)[:20])
+    unsaid = Steps()
+    unsaid.seen = steps.seen
+    for seen in unsaid.seen:
+        seen._observations._facts[seen.step].pop("stops_early")
+    assert found(unsaid, "BoostingGeneralisation")
+
+
 def test_a_series_is_known_by_its_name_where_the_facts_do_not_know_it():
     names = {"train-mae": "training", "FIT-mae": "training", "refit-mae": None, "holdout-mae": "validation"}
     assert {name: (parts_of(name, {}) or (None,))[0] for name in names} == names

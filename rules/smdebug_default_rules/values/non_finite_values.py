@@ -176,7 +176,7 @@ class NonFiniteValues(DefaultRule):
         is_high = np.abs(values) > DIVERGED * usual
         if usual > 0 and is_high.any():
             for step, is_new in zip(steps.tolist(), is_high.tolist(), strict=True):
-                self.high = [*self.high, int(step)][-1000:] if is_new else []
+                self.high = [*self.high, int(step)][:STEPS_DIVERGED] if is_new else []
         elif len(values):
             self.high = []
         loss_history.extend(self.losses, steps, values)
