@@ -17,20 +17,19 @@ Floats = NDArray[np.float64]
 FIRST, LAST = 20, 64
 
 
-def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Floats, Floats]:
-    """The steps and values of the loss since the saved step before, of one mode, to five digits."""
-    key = f"losses of {mode.name}"
+def new_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
+    """The steps and values of the training's loss since the saved step before, to five digits."""
+    key = "losses of the training"
     if key not in seen.shared:
         rows = seen.series("loss")
-        other = ModeKeys.EVAL if mode is ModeKeys.TRAIN else ModeKeys.TRAIN
-        chosen = rows[rows[:, 1] != other.value] if mode is ModeKeys.TRAIN else rows[rows[:, 1] == mode.value]
+        chosen = rows[rows[:, 1] != ModeKeys.EVAL.value]
         seen.shared[key] = (chosen[:, 0], np.array(rounded(chosen[:, 3].tolist()), np.float64))
     found: tuple[Floats, Floats] = seen.shared[key]
     return found
 
 
 def finite_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
-    """The same of training alone, without values that are not finite."""
+    """The same without values that are not finite."""
     found: tuple[Floats, Floats] | None = seen.shared.get("finite losses")
     if found is None:
         steps, values = new_losses(seen)

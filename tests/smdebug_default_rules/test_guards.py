@@ -113,6 +113,16 @@ RISING = [1.0] * 6 + [9.0] * 10
 WARM_UP = [0.001 * at for at in range(1, 20)]
 
 
+def test_the_largest_ratio_of_a_step_counts():
+    steps = Steps()
+    for _ in range(14):
+        for place, name in enumerate(PARAMETERS):
+            steps.kinds["parameters"][name][:] = 0.5
+            steps.kinds["updates"][f"update/{name}"][:] = 0.5 * (1e-3 if place == 0 else 1e-6)
+        steps.write()
+    assert fires(steps, "LearningRate") == []
+
+
 @pytest.mark.parametrize(
     ("steps", "fired"),
     [
@@ -249,6 +259,7 @@ PARAMETER = put("parameters", "Net_2.weight", np.nan)
         ({"a": OUTPUT}, []),  # a mask
         ({"a": INPUT}, []),  # missing values that the model knows of
         ({"a": OUTPUT, "b": GRADIENT}, [1, 2]),
+        ({"a": PARAMETER, "b": lambda run: run.kinds.pop("outputs")}, [1, 2]),
         ({"a": GRADIENT, "b": fact("loss_scale", 65536.0)}, []),  # the scaler skips the step
         ({"a": PARAMETER, "b": fact("loss_scale", 65536.0)}, [1, 2]),
         ({"a": lambda run: setattr(run, "loss", np.nan)}, [1, 2]),

@@ -60,6 +60,8 @@ LAST_SIGMOID = [*MODULES[:5], ["4", "Sigmoid", False]]
         (lambda: with_losses(noisy(2.3), optimizers=0), []),
         (lambda: with_losses(noisy(23.0, noise=0.1), factor=10.0), [149, 150]),
         (lambda: with_losses(noisy(2.3), factor=-10.0), []),
+        (lambda: with_losses(noisy(2.3), factor=None), [149, 150]),
+        (lambda: with_losses(noisy(2.31) - 0.00008 * np.arange(151)), []),  # at 4 standard errors
         (lambda: with_losses(noisy(0.693, 301, 0.003), terms=[OF_TWO]), [299, 300]),
         (lambda: with_losses(noisy(0.693, 299, 0.003), terms=[OF_TWO]), []),
         (lambda: with_losses(noisy(2.3), modules=SIGMOIDS), []),
@@ -86,6 +88,13 @@ def test_a_loss_that_rose_again_is_stuck_since_then():
     ((_, first), *_) = steps.evaluate("StuckLoss")
     assert first.since == 100
     assert first.message.endswith("and it had fallen to 0.9965 before step 100")
+
+
+def test_a_loss_that_rose_in_a_block_that_is_still_open_is_stuck_since_its_begin():
+    steps = Steps()
+    steps.skip(*[2.3] * 40, *[1.0] * (33 * 256 - 40), *[2.3] * 199)
+    ((_, finding),) = steps.write().evaluate("StuckLoss")
+    assert finding.since == 33 * 256
 
 
 def test_a_loss_over_one_class_is_compared_with_its_start():
@@ -161,6 +170,12 @@ def test_validations_of_several_steps_are_one_and_belong_to_their_first():
     ((_, finding), *_) = steps.evaluate("Generalisation")
     assert finding.since == 3 * 9 + 5
     assert finding.value == pytest.approx(1.4)
+
+
+def test_a_model_memorises_since_the_first_step_that_was_seen():
+    first = validated(FALLING, [2.0, 2.3, 2.4, 2.5, 2.6, 2.7])
+    first.seen = first.seen[1:]
+    assert {finding.since for _, finding in first.evaluate("Generalisation")} == {1}
 
 
 def parameters(count=3, at=0, rate=0.1, facts=(), **changes):
@@ -403,6 +418,7 @@ def shrunk(share, losses, names=WEIGHTS[:2], first=0.5):
     [
         (lambda: shrunk(0.049, [2.3] * 5), [3, 4]),
         (lambda: shrunk(0.051, [2.3] * 5), []),
+        (lambda: shrunk(0.05, [2.3] * 5, first=0.625), []),
         (lambda: shrunk(0.049, [2.3] * 5, WEIGHTS[:1]), []),
         (lambda: shrunk(0.049, [2.3] * 20 + [1.0] * 10), [*range(3, 24)]),
         (lambda: shrunk(0.049, [2.3] * 5, first=0.02), []),

@@ -18,6 +18,7 @@ from smdebug_default_rules.catalog import CATALOG
 from smdebug_default_rules.peaks import Peaks
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters, usual_sizes
+from tests.smdebug_default_rules.made_runs import FACTS
 from tests.smdebug_default_rules.made_steps import Steps
 from tests.smdebug_default_rules.test_boosting import FACTS as TREES
 
@@ -26,7 +27,8 @@ def trees(training=(), validation=(), *, rate=None, rounds=None, metric="logloss
     steps = Steps()
     steps.lasting, steps.loss, steps.rate = {}, None, rate
     steps.facts = copy.deepcopy(TREES) | facts
-    steps.facts["data"]["labels"] |= dict(labels)
+    if steps.facts["data"] is not None:
+        steps.facts["data"]["labels"] |= dict(labels)
     for at in range(rounds or max(len(training), len(validation))):
         for name, losses in (("a", training), ("b", validation)):
             if at < len(losses):
@@ -63,6 +65,13 @@ def top(share=0.95, explained=0.99, features=5):
 def test_a_feature_reveals_the_label_if_it_is_nearly_all_that_counts(facts, is_found):
     steps = trees(rounds=2, **facts)
     assert found(steps, "LeakedLabel") == ([(at, "leaked label", 0) for at in range(2)] if is_found else [])
+
+
+@pytest.mark.parametrize("rule", ["LeakedLabel", "BoostingBalance"])
+def test_training_data_that_is_not_known_can_be_given(rule):
+    ((_, findings, why),) = trees(rounds=1, data=None).evaluations(rule)
+    assert findings == []
+    assert "give the hook `train_data`" in why
 
 
 def test_trees_need_splits_for_three_rounds_in_a_row():
@@ -310,7 +319,6 @@ def test_losses_of_the_modes_are_apart_and_those_that_are_not_finite_are_left_ou
     assert numbers.tolist() == [0, 1, 3, 4]
     assert values.tolist()[2:] == [1.2346, 2.3]
     assert [array.tolist() for array in loss_history.finite_losses(seen)] == [[0, 3, 4], [2.0, 1.2346, 2.3]]
-    assert loss_history.new_losses(seen, modes.EVAL)[1].tolist() == [9.0]
 
 
 def test_the_newest_rate_of_an_optimizer_is_the_largest_of_its_groups():
@@ -434,9 +442,11 @@ def test_a_rule_does_not_judge_what_was_not_saved(rule):
     steps = Steps()
     steps.kinds, steps.facts, steps.lasting, steps.loss, steps.rate = {}, {"training": True}, {}, None, None
     steps.write()
-    for _, findings, why in steps.evaluations(rule):
-        assert findings == []
-        assert why is not None or rule == "ModuleModes"
+    steps.kinds, steps.facts = {}, copy.deepcopy(dict(FACTS))
+    steps.write()
+    (_, findings, why), (_, findings_of_facts, _) = steps.evaluations(rule)
+    assert findings == findings_of_facts == []
+    assert why is not None or rule == "ModuleModes"
 
 
 def test_a_rule_is_begun_anew_for_another_optimizer():

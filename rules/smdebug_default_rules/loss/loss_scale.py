@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.base import Advice, DefaultRule, Retired
 
 LOWEST = 2.0
 LOW = 1024.0
@@ -25,9 +25,10 @@ class LossScale(DefaultRule):
         )
     }
 
+    skipped_since = Retired()
+
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.skipped_since: int | None = None
         self.skipped_count = 0
         self.first_scale: float | None = None
         self.fell_since: int | None = None
@@ -41,10 +42,9 @@ class LossScale(DefaultRule):
         if scale < self.first_scale and self.fell_since is None:
             self.fell_since = seen.step
         if seen.facts.get("optimizer_steps"):
-            self.skipped_count, self.skipped_since = 0, None
+            self.skipped_count = 0
         else:
             self.skipped_count += 1
-            self.skipped_since = seen.step if self.skipped_since is None else self.skipped_since
         collapsed = scale < LOWEST and self.fell_since is not None
         stuck = self.skipped_count >= SKIPPED and scale < LOW
         if collapsed or stuck:

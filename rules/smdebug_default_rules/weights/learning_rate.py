@@ -218,7 +218,7 @@ class LearningRate(DefaultRule):
     def _add_ratio(self, table: Parameters) -> None:
         weights = table.column("rms")
         ratio = table.update("rms") / weights
-        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
+        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio)
         if chosen.any():
             self.ratios += rounded((float(np.max(ratio[chosen])),), 3)
         usual_size = chosen & (weights > usual_sizes(table))
