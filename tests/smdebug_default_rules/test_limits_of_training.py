@@ -161,6 +161,14 @@ def test_validation_gets_worse_while_training_gets_better(steps, causes):
     assert {finding.cause for _, finding in steps().evaluate("Generalisation")} == causes
 
 
+def test_three_validations_are_too_few_and_none_is_another_reason():
+    few = validated(FALLING[:3], [1.9, 1.2, 1.0]).evaluations("Generalisation")
+    assert few[-1][2] == "there are fewer than 4 validations so far"
+    assert few[0][2] == "no validation loss was saved"
+    enough = validated(FALLING[:4], [1.9, 1.2, 1.0, 0.9]).evaluations("Generalisation")
+    assert enough[-1][2] is None
+
+
 def test_validations_of_several_steps_are_one_and_belong_to_their_first():
     steps = Steps()
     for level, value in zip(FALLING, [1.9, 1.2, 1.0, 1.2, 1.3, 1.4], strict=True):

@@ -449,6 +449,21 @@ def test_a_rule_does_not_judge_what_was_not_saved(rule):
     assert why is not None or rule == "ModuleModes"
 
 
+OF_RANKS = ("ReplicasDiffer", "RanksAlike", "MissingRank")
+
+
+@pytest.mark.parametrize("kind", ["parameters", "gradients", "updates", "outputs", "inputs"])
+def test_a_step_that_lacks_one_kind_of_tensors_is_no_fault(kind):
+    steps = Steps()
+    for at in range(30):
+        steps.loss = 2.3 * 0.95**at
+        if at % 3:
+            del steps.kinds[kind]
+        steps.write()
+    found = {rule: steps.evaluate(rule) for rule in CATALOG if rule not in OF_RANKS}
+    assert {rule for rule, findings in found.items() if findings} == set()
+
+
 def test_a_rule_is_begun_anew_for_another_optimizer():
     steps = Steps()
     steps.lasting["optimizers"][0]["number"] = 1
