@@ -92,7 +92,6 @@ def _nothing(of: str, metric: str) -> dict[str, Any]:
         "best": math.inf,
         "best_step": 0,
         "last": [],
-        "steps": [],
     }
 
 
@@ -105,4 +104,3 @@ def _extend(known: dict[str, Any], step: int, value: float) -> None:
     if value < known["best"]:
         known["best"], known["best_step"] = value, step
     known["last"] = [*known["last"], value][-LAST:]
-    known["steps"] = [*known["steps"], step][-LAST:]

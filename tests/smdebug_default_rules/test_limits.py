@@ -242,6 +242,16 @@ def test_layers_compute_in_the_declared_precision(steps, layers):
     assert {finding.since for _, finding in found} == ({0} if layers else set())
 
 
+def test_a_layer_computes_in_another_precision_since_the_first_step_that_showed_it():
+    steps = Steps()
+    steps.skip(*[2.3] * 4)
+    steps.facts["autocast"] = "float16"
+    for _ in range(2):
+        steps.kinds["outputs"]["0_output_0"] = np.ones((32, 16), np.float16)
+        steps.write()
+    assert sinces(steps, "ComputePrecision") == [4]
+
+
 def labels(losses, share=0.99, **term):
     steps = Steps()
     skewed = {"classes": 2, "largest_class": 0, "largest_share": share}

@@ -480,3 +480,29 @@ def corrupted(value, at=9, count=11, size=(16, 16), kind="gradients", others=1.0
 )
 def test_a_single_value_is_corrupt_beyond_anything_before(fired, expected):
     assert fired() == expected
+
+
+def test_a_parameter_is_found_corrupt_once_for_its_gradient_and_itself():
+    steps = Steps()
+    for step in range(11):
+        values = np.linspace(-1, 1, 256).reshape(16, 16).astype(np.float32)
+        steps.kinds = {
+            "parameters": {"a/kernel": values.copy(), "b/kernel": values.copy()},
+            "gradients": {"gradient/a/kernel": values.copy(), "gradient/b/kernel": values.copy()},
+        }
+        if step == 9:
+            steps.kinds["parameters"]["a/kernel"][0, 0] = 1e6
+            steps.kinds["gradients"]["gradient/a/kernel"][0, 0] = 1e6
+        steps.write()
+    assert found(steps, "ElementCorruption") == [(9, "gradient/a/kernel")]
+
+
+def test_parameters_may_change_their_order():
+    steps = Steps()
+    for step in range(6):
+        gone("Net_2.bias")(steps)
+        if step == 5:
+            gone(LOST)(steps)
+            steps.kinds["parameters"] = dict(reversed(steps.kinds["parameters"].items()))
+        steps.write()
+    assert (5, LOST) in found(steps, "LostUpdates")

@@ -74,6 +74,13 @@ def test_training_data_that_is_not_known_can_be_given(rule):
     assert "give the hook `train_data`" in why
 
 
+def test_labels_are_imbalanced_since_the_first_saved_round():
+    steps = weighted(0.1)
+    steps.seen, steps.step = [], 5
+    ((_, finding),) = steps.write().evaluate("BoostingBalance")
+    assert finding.since == 5
+
+
 def test_trees_need_splits_for_three_rounds_in_a_row():
     without = {"top_features": {}}
     assert found(trees(rounds=4, **without), "BoostingProgress") == [
@@ -395,7 +402,8 @@ def test_a_table_has_each_parameter_with_its_own_gradient_and_update():
         del gradients["gradient/Net_2.bias"]
         gradients["gradient/Net_0.weight"][:] = 7
         gradients["gradient/Net_4.bias"][:] = 0
-        gradients["gradient/Net_4.weight"][:] = np.nan
+        gradients["gradient/Net_4.weight"][:] = 0
+        gradients["gradient/Net_4.weight"][3, 3] = np.nan
         steps.kinds["gradients"] = gradients
 
     table = table_of(change, frozen=["Net_2.weight"])
