@@ -142,6 +142,7 @@ def test_the_largest_ratio_of_a_step_counts():
         (lambda: proportion(0.2, FLAT), ()),
         (lambda: proportion(0.6, FLAT), range(9, 14)),  # the first weights are lost
         (lambda: proportion(0.5, FLAT), ()),
+        (lambda: proportion(0.6, [2.5] + [2.2] * 13), ()),  # beside the very first loss
         (lambda: proportion(0.6, np.linspace(2.3, 1.2, 14)), ()),
         (lambda: proportion([0.01] * 10 + [0.6] * 4, FLAT), ()),  # later weights may change more
         (lambda: proportion(0.6, FLAT, weight=1e-3), ()),  # weights that begin near zero

@@ -72,6 +72,13 @@ def test_a_tanh_is_saturated_if_most_of_its_outputs_are_at_its_bounds_three_time
     assert outputs("SaturatedUnits", name, *arrays) == fired
 
 
+def test_a_model_without_bounded_layers_is_not_checked_for_saturation():
+    steps = Steps()
+    steps.lasting["modules"] = [row for row in MODULES if row[1] != "Tanh"]
+    ((_, _, why),) = steps.write().evaluations("SaturatedUnits")
+    assert why == "no hidden layer is bounded, as tanh and sigmoid are"
+
+
 def test_a_last_layer_may_be_saturated_and_a_sigmoid_has_other_bounds():
     last = [*MODULES[:5], ["4", "Tanh", False]]
     assert outputs("SaturatedUnits", "4_output_0", *[bounded(1.0)] * 3, modules=last) == []

@@ -381,6 +381,21 @@ def test_drawn_weights_that_are_frozen_are_no_trained_model():
     assert len(steps.evaluate("UnreachedParameters")) == 1
 
 
+@pytest.mark.parametrize(
+    ("large", "small", "is_drawn"),
+    [(0.85, 0.1, True), (0.75, 0.35, False), (0.99, 0.3, False), (0.95, 0.01, False)],
+)
+def test_weights_are_drawn_evenly_up_to_their_bound(large, small, is_drawn):
+    values = np.array([large, -large, small, -small] * 64, np.float32).reshape(16, 16) / 4
+
+    def drawn(steps):
+        for name in WEIGHTS:
+            steps.kinds["parameters"][name] = values
+
+    steps = parameters(1, a=drawn, b=lasting(frozen=list(WEIGHTS)))
+    assert bool(steps.evaluate("UnreachedParameters")) is is_drawn
+
+
 def flow(*scales, count=4, kind="Linear"):
     steps = Steps()
     steps.lasting["modules"] = [[name, kind if of == "Linear" else of, on] for name, of, on in MODULES]
