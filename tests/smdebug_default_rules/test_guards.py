@@ -329,6 +329,15 @@ def test_outputs_explode_beside_their_input_from_the_first_step_on(change, at, f
     assert changed(at=at, a=change) == fired
 
 
+def test_outputs_of_a_run_that_was_not_seen_from_its_start_may_be_large():
+    run = Steps()
+    run.skip(2.3)
+    for _ in range(3):
+        scaled(500)(run)
+        run.write()
+    assert fires(run, "NonFiniteValues") == []
+
+
 def risen(times, losses, first=0.5):
     run = Steps()
     for at, loss in enumerate(losses):
