@@ -373,7 +373,7 @@ SENTENCES = [
     ),
     (
         "NonFiniteValues",
-        lambda: guards.with_losses(*[1.0] * 20, *[150.0] * 5),
+        lambda: guards.with_losses(*[2.0] * 20, *[300.0] * 5),
         150.0,
         100.0,
         20,
