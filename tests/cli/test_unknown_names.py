@@ -97,12 +97,16 @@ def test_a_run_in_which_nothing_is_trained_says_so(script, tmp_path):
     assert result.stderr.count("no training of PyTorch, Keras or XGBoost was seen in") == 1
 
 
-def test_a_place_that_is_used_is_refused_before_the_script_runs(script, tmp_path):
+def test_a_place_that_is_used_gets_a_number_unless_an_option_says_otherwise(script, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "training_job_end.ts").touch()
     result = in_a_shell("run", "--out-dir", str(tmp_path / "run"), script)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "holds a finished run" in result.stderr
+    assert result.returncode == 0
+    assert f"this one is saved to {tmp_path / 'run-2'}" in result.stdout
+    assert "is continued" in in_a_shell("run", "--resume", "--out-dir", str(tmp_path / "run"), script).stdout
+    refused = in_a_shell("run", "--resume", "--overwrite", "--out-dir", str(tmp_path / "run"), script)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--overwrite or --resume" in refused.stderr
 
 
 def test_a_default_place_that_is_used_gets_a_number(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import smdebug
 from smdebug.exceptions import RunEnded
 
-START = 'smdebug.start("run")'
+START = 'smdebug.start("run", if_finished="refuse")'
 HOOK = 'smdebug.Hook("run")'
 ANOTHER = 'hook = smdebug.Hook("other")\nwith hook.step(): hook.record("loss", 1.0)'
 
@@ -48,7 +48,7 @@ def test_a_script_ends_with_the_message_instead_of_a_traceback(finished, call):
 def test_the_place_that_the_message_suggests_is_free(finished):
     (finished / "run-2").mkdir()
     with pytest.raises(RunEnded, match=r"for example .*run-3,"):
-        smdebug.start("run")
+        smdebug.start("run", if_finished="refuse")
 
 
 @pytest.mark.parametrize("kind", ["RunEnded", "RuntimeError", "Exception"])

@@ -34,7 +34,8 @@ from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.launching.checks import check_configuration
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
-from smdebug.saving.place.places import place_for_a_run, unused
+from smdebug.saving.place.finished import NEXT, OVERWRITE, RESUME, place_for_another_run
+from smdebug.saving.place.places import unused
 from smdebug.secrets.texts import redacted
 
 #: The modules that watch a framework, by the framework's module.
@@ -54,9 +55,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = parser().parse_args(argv)
     try:
         configured = _configured(asked.config)
-        described = description(vars(asked), configured, os.environ)
+        if asked.overwrite and asked.resume:
+            raise SMDebugValueError("A finished run is either replaced or continued: --overwrite or --resume")
+        if_finished = OVERWRITE if asked.overwrite else RESUME if asked.resume else NEXT
+        described = description(vars(asked), configured, os.environ, if_finished)
         chooses = bool(configured) or chooses_tensors(vars(asked))
-        maker = HookMaker(described, _runs_file(asked.json, os.environ), chooses=chooses)
+        maker = HookMaker(
+            described, _runs_file(asked.json, os.environ), chooses=chooses, if_finished=if_finished
+        )
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
     watch_imports(maker.make)
@@ -81,6 +87,14 @@ def parser() -> argparse.ArgumentParser:
             ["--out-dir"],
             {"metavar": "PLACE", "help": "Save to this folder, or s3://bucket/prefix."},
         ),
+        (
+            ["--overwrite"],
+            {
+                "action": "store_true",
+                "help": "Replace a finished run in that place. Otherwise the next name is free.",
+            },
+        ),
+        (["--resume"], {"action": "store_true", "help": "Continue a finished run in that place."}),
         (
             ["--collections"],
             {"metavar": "NAMES", "help": "Also save these collections, such as weights,gradients."},
@@ -179,7 +193,10 @@ def options() -> list[str]:
 
 
 def description(
-    asked: Mapping[str, Any], configured: Mapping[str, Any], environment: Mapping[str, str]
+    asked: Mapping[str, Any],
+    configured: Mapping[str, Any],
+    environment: Mapping[str, str],
+    if_finished: str = NEXT,
 ) -> dict[str, Any]:
     """Return the configuration: the JSON file's, overridden by the options."""
     described = dict(configured)
@@ -209,7 +226,7 @@ def description(
         out_dir = unused(Path(DEFAULT_FOLDER) / f"{Path(asked['script']).stem}-{moment}")
     described["LocalPath"] = str(out_dir)
     check_configuration(described)  # before the script runs
-    place_for_a_run(str(out_dir))
+    described["LocalPath"] = place_for_another_run(str(out_dir), if_finished)
     return described
 
 
@@ -224,7 +241,15 @@ class HookMaker:
     If nothing `chooses` what is saved, the hooks follow the default plan.
     """
 
-    def __init__(self, described: Mapping[str, Any], runs_file: Path | None = None, *, chooses: bool = True):
+    def __init__(
+        self,
+        described: Mapping[str, Any],
+        runs_file: Path | None = None,
+        *,
+        chooses: bool = True,
+        if_finished: str = NEXT,
+    ):
+        self._if_finished = if_finished
         self._described = described
         self._chooses = chooses
         self._runs_file = runs_file
@@ -237,7 +262,7 @@ class HookMaker:
         self._made_hooks += 1
         place = str(self._described["LocalPath"]).rstrip("/")
         if self._made_hooks > 1:
-            place = f"{place}-{self._made_hooks}"
+            place = place_for_another_run(f"{place}-{self._made_hooks}", self._if_finished)
         hook = self._made(hook_class, {**self._described, "LocalPath": place})
         get_logger().info("Watching a training of %s in %s", framework_of(hook_class), hook.out_dir)
         self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))

@@ -23,7 +23,8 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.launching.scripts import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.logged import log
-from smdebug.saving.place.places import place_for_a_run, unused
+from smdebug.saving.place.finished import NEXT, place_for_another_run
+from smdebug.saving.place.places import unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
 
 _current: Watched | None = None
@@ -37,6 +38,7 @@ class Watched:
         self.out_dir = out_dir
         self.runs: list[str] = []
         """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
+        self._if_finished = options.pop("if_finished", NEXT)
         self._rules = rules
         self._options = {name: value for name, value in options.items() if value is not None}
         self._hooks: list[Any] = []
@@ -44,7 +46,9 @@ class Watched:
     def make_hook(self, hook_class: Any) -> Any:
         """Make the hook of a training that has begun."""
         number = len(self._hooks) + 1
-        place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
+        place = self.out_dir
+        if number > 1:
+            place = place_for_another_run(f"{self.out_dir}-{number}", self._if_finished)
         hook = hook_class(place, rules=self._rules, **self._options)
         self._hooks.append(hook)
         self.runs.append(place)
@@ -106,6 +110,7 @@ def start(
     origin: str | None = None,
     not_secret: str | Iterable[str] | None = None,
     system_metrics: bool = True,
+    if_finished: str = "next",
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
 
@@ -113,6 +118,9 @@ def start(
     optimizer exists already are watched as well. With several processes, give each the same `out_dir`: the
     first saves everything and the others digests of their parameters, unless `include_workers` says
     otherwise ("one" or "all").
+
+    If `out_dir` holds a finished run, the run is saved beside it, in `runs/a-2`. With `if_finished`
+    "overwrite" it replaces that run, with "resume" it continues it, and "refuse" raises `RunEnded`.
 
     With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
@@ -129,7 +137,7 @@ def start(
     if _current is not None:
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
-    place = place_for_a_run(place).location  # absolute: the training may change its folder
+    place = place_for_another_run(place, if_finished)  # absolute: the training may change its folder
     refuse_unevaluable(evaluate, checked_alerts(alerts or ()), place, rule_file=rule_file)
     _current = Watched(
         place.rstrip("/"),
@@ -144,6 +152,7 @@ def start(
         origin=origin,
         not_secret=not_secret,
         system_metrics=system_metrics,
+        if_finished=if_finished,
     )
     if _is_watching:
         for watcher in _watchers():
