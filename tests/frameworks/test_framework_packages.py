@@ -71,7 +71,7 @@ def test_what_needs_no_framework_is_there_without_it(package, missing):
 @pytest.mark.parametrize(("package", "extra", "name"), HOOKS)
 def test_without_the_framework_a_hook_says_what_to_install(package, extra, name, missing):
     smd = importlib.import_module(f"smdebug.{package}")
-    with pytest.raises(ImportError, match=rf"pip install \"smdebug-serverless\[{extra}\]\"") as caught:
+    with pytest.raises(ImportError, match=rf"pip install .*\[{extra}\]") as caught:
         getattr(smd, name)
     assert isinstance(caught.value, FrameworkMissing)
     assert caught.value.extra == extra

@@ -51,7 +51,7 @@ def test_another_version_is_laid_out_again(installed, monkeypatch):
 def test_missing_packages_are_named_with_the_extra(installed, monkeypatch):
     monkeypatch.setattr(shipped, "_NEEDED", ("click", "not_there", "nor_this"))
     with pytest.raises(
-        click.UsageError, match=r"not_there, nor_this are not installed: pip install '.*\[local\]'"
+        click.UsageError, match=r"not_there, nor_this are not installed: pip install .*\[local\]'"
     ):
         shipped.shipped_checkout()
 

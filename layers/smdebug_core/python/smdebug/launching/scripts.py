@@ -32,6 +32,7 @@ from smdebug.config import json_config
 from smdebug.config.environment import config_file_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.launching.checks import check_configuration
+from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
 from smdebug.saving.place.finished import NEXT, OVERWRITE, RESUME, place_for_another_run
@@ -294,22 +295,6 @@ class HookMaker:
             whole = self._runs_file.with_name(f".{self._runs_file.name}.{os.getpid()}")
             whole.write_text(json.dumps({"runs": self._runs}) + "\n", encoding="utf-8")
             whole.replace(self._runs_file)
-
-
-def framework_of(hook_class: Any) -> str:
-    """Return the name of the framework that a hook is for."""
-    names = {"pytorch": "PyTorch", "tensorflow": "Keras", "xgboost": "XGBoost"}
-    return names.get(hook_class.__module__.split(".")[1], "this process")
-
-
-def no_training_in(where: str) -> str:
-    """Return the message for a process in which nothing was trained."""
-    return (
-        f"no training of PyTorch, Keras or XGBoost was seen in {where}, and nothing was saved. A training "
-        "in another process is watched if that process is started with smdebug run. A step that is "
-        "compiled as a whole cannot be watched: compile the model instead. For any other loop use "
-        "smdebug.Hook (docs/saving.md)"
-    )
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:

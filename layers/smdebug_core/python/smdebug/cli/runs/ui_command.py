@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -10,6 +12,8 @@ from smdebug.cli.answers.output import output_options, print_json_line, print_li
 from smdebug.cli.arguments.completers import complete_place, complete_rule_or_all
 from smdebug.cli.arguments.inputs import read_file
 from smdebug.cli.arguments.service_options import debugger_at, stack_option
+from smdebug.cli.this_machine.browser import has_browser, open_browser, way_here
+from smdebug.exceptions import ObjectMissing
 
 
 @click.command("ui")
@@ -72,7 +76,8 @@ def command(
     """Show the runs at and below each PATH in the browser, live: what is wrong, and since when.
 
     PATH is a folder or an S3 prefix, of a run or of many; without one, the current folder. The address
-    that is printed contains a token, without which nothing can be read. Stop it with Ctrl-C.
+    that is printed contains a token, without which nothing can be read. Where there is no browser, a second
+    line says how to forward the port. Stop it with Ctrl-C.
 
     \b
     Examples:
@@ -91,6 +96,8 @@ def command(
         raise click.ClickException(missing_packages()) from None
     if rule_file is not None:
         read_file(rule_file)
+    _refuse_what_is_not_there(paths)
+    opens = not (no_browser or as_json) and has_browser(os.environ)
     debugger = debugger_at(stack) if deployed or stack is not None else None
     server = UiServer(
         paths or ([] if debugger else ["."]),
@@ -103,16 +110,28 @@ def command(
         background=not no_background,
     )
     server.start()
-    if as_json:
-        print_json_line({"address": server.address, "port": server.port})
-    else:
-        print_line(server.address)
-    sys.stdout.flush()
-    if not no_browser:
-        click.launch(server.address)
     try:
+        if as_json:
+            print_json_line({"address": server.address, "port": server.port})
+        else:
+            print_line(server.address)
+            if not opens and (way := way_here(host, server.port, os.environ)):
+                print_line(way)
+        sys.stdout.flush()
+        if opens:
+            open_browser(server.address)
         server.wait()
     except KeyboardInterrupt:
         pass  # the usual end
     finally:
         server.stop()
+
+
+def _refuse_what_is_not_there(paths: tuple[str, ...]) -> None:
+    """Refuse folders of which none exists: nothing would ever be shown."""
+    local = [path for path in paths if "://" not in path]
+    missing = [path for path in local if not Path(path).expanduser().exists()]
+    if missing and len(missing) == len(paths):
+        raise ObjectMissing(
+            ", ".join(missing), "it does not exist; to wait for a run, show the folder that it will be in"
+        )

@@ -18,7 +18,7 @@ from smdebug.files.names import (
 )
 from smdebug.logger import get_logger
 from smdebug.saving.place.places import TENSORBOARD_FOLDER, Place, place_for_a_run, unused
-from smdebug.saving.recording.rules_of_run import RULES_FILE
+from smdebug.service.rules_file import RULES_FILE
 from smdebug.storage import Storage, open_storage
 
 NEXT, REFUSE, RESUME, OVERWRITE = CHOICES = ("next", "refuse", "resume", "overwrite")
