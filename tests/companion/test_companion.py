@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -288,17 +291,26 @@ def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd
     assert "has ended early (exit code 1)" in printed.out
 
 
+def is_running(process):
+    """Whether there is such a process, and it has not ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 STARTS_SLOWLY = """
 import sys, time
 if "rule_process" in " ".join(sys.orig_argv):
-    time.sleep(2.0)
+    time.sleep(5.0)
 """
 HANGS = """
-import time
+import os, time
+from pathlib import Path
 from smdebug.rules import Rule
 
 class Hangs(Rule):
     def invoke_at_step(self, step):
+        Path(__file__).with_name("process").write_text(str(os.getpid()))
         while True:
             time.sleep(60)
 """
@@ -318,7 +330,13 @@ def test_a_rule_that_hangs_is_given_up_when_the_training_has_ended(tmp_path):
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )
-    _, errors = companion.communicate(json.dumps({**settings, "patience": 0.5}) + "\n", timeout=100)
+    _, errors = companion.communicate(json.dumps({**settings, "patience": 4.0}) + "\n", timeout=100)
     assert companion.returncode == 1
-    assert f"makes no progress, at {tmp_path / 'own.py'}, line 8, and is given up" in errors
+    assert f"makes no progress, at {tmp_path / 'own.py'}, line 10, and is given up" in errors
     assert f"smdebug evaluate {tmp_path / 'run'} --rule-file {tmp_path / 'own.py'}" in errors
+    its_process = int((tmp_path / "own.py").with_name("process").read_text())
+    for _ in range(600):
+        if not is_running(its_process):
+            break
+        time.sleep(0.1)
+    assert not is_running(its_process), "the rule outlives the evaluation"

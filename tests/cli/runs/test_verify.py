@@ -37,7 +37,8 @@ def test_every_kind_of_damage_is_reported(ask, failing):
     found = ask("verify", failing, "--json").json
     assert {problem["step"] for problem in found["problems"]} == {30, 40, 55, 60}
     assert "000000000060_worker_0.json is missing" in found["problems"][-1]["problem"]
-    assert ask("inspect", failing).out.count("damaged: ") == 3
+    # The index files name no step before them, as those of the old library: a copy is found by verify alone.
+    assert ask("inspect", failing).out.count("damaged: ") == 2
 
 
 def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):

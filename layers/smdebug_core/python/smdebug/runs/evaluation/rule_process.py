@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from smdebug.service.records import RuleConfiguration
 _LOOK_EVERY = 0.2  # seconds: whether a process that does not answer still lives
 _PLACE_WITHIN = 2.0  # seconds
 _PRINTED_WITHIN = 1.0  # seconds
+_LOOK_FOR_PARENT_EVERY = 1.0  # seconds
 _AT_ONCE = 1 << 16
 
 
@@ -266,7 +268,15 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; its parent reports that
     get_logger().setLevel("CRITICAL")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    threading.Thread(target=_end_with, args=[os.getppid()], name="smdebug-parent", daemon=True).start()
     serve(int(sys.argv[1]), int(sys.argv[2]))
+
+
+def _end_with(parent: int) -> None:
+    """End when the process that asks has ended: a rule that hangs would never notice."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_FOR_PARENT_EVERY)
+    os._exit(1)
 
 
 # What the two tell each other
