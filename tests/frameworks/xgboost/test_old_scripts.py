@@ -49,8 +49,9 @@ def test_an_error_in_a_hook_made_by_default_is_logged_and_the_training_continues
 ):
     monkeypatch.setattr(default_hook, method, fail)
     assert train(default_hook).num_boosted_rounds() == 12
-    (logged,) = (record for record in caplog.records if record.levelname == "ERROR")
-    assert "a defect of the hook" in str(logged.exc_info) or "a defect" in logged.getMessage()
+    problems = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    (logged,) = (each for each in problems if "a defect" in f"{each.exc_info} {each.getMessage()}")
+    assert logged.levelname == ("WARNING" if method == "record" else "ERROR"), "of what is recorded, a part"
 
 
 def test_after_an_error_a_hook_made_by_default_is_switched_off(default_hook, monkeypatch, caplog):

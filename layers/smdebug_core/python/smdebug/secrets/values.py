@@ -15,7 +15,7 @@ _NOTHING = word_set("none null nil true false yes no on off [] {} () n/a") | {""
 _CHOICES = _NOTHING | word_set(
     "auto default basic bearer digest oauth oauth2 iam kerberos gssapi ldap ssl tls token password required "
     "optional disabled enabled env environment prompt keyring anonymous any all str int string text bytes "
-    "float bool object undefined missing unset hidden redacted secret"
+    "float bool object undefined missing unset"
 )
 #: `$NAME`, `${NAME}`, `{{ name }}`, `<name>`, `[MASK]`, `</s>`, `<|end|>`: what stands for something else.
 _STANDS_FOR = re.compile(
