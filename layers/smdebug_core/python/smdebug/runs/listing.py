@@ -20,7 +20,7 @@ from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import TrainingLoss, training_loss
 from smdebug.runs.watched_places import MOST_RUNS, runs_in
-from smdebug.secrets.texts import redacted
+from smdebug.secrets.texts import redacted_line
 from smdebug.storage import open_storage
 
 STEPS_JUDGED = 300
@@ -149,7 +149,7 @@ def _listed(path: str, name: str) -> ListedRun:
         trial = open_run(path)
         steps = trial.steps()
     except SMDebugError as error:
-        return ListedRun(path, name, state="unreadable", error=redacted(" ".join(str(error).split())))
+        return ListedRun(path, name, state="unreadable", error=redacted_line(error))
     problem, origin = "", None
     loss: TrainingLoss | None = None
     metrics: dict[str, float] = {}
@@ -158,7 +158,7 @@ def _listed(path: str, name: str) -> ListedRun:
         loss = training_loss(trial)
         metrics = last_metrics(trial)
     except SMDebugError as error:
-        problem = redacted(" ".join(str(error).split()))
+        problem = redacted_line(error)
     if trial.damaged_files:
         unread = counted(len(trial.damaged_files), "file")
         problem = (
@@ -189,5 +189,5 @@ def _judged(run: ListedRun) -> ListedRun:
         trial = open_run(run.path)
         found = diagnose(trial, jobs=1, most_steps=STEPS_JUDGED)
     except SMDebugError as error:
-        return replace(run, error=redacted(" ".join(str(error).split())))
+        return replace(run, error=redacted_line(error))
     return replace(run, problems=tuple(map(headline, found.issues)))

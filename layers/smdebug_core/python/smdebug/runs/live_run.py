@@ -14,7 +14,7 @@ from smdebug.files.names import END_MARKER
 from smdebug.runs.evaluation.following import Change, Following
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
-from smdebug.secrets.texts import redacted
+from smdebug.secrets.texts import redacted_line
 from smdebug.service.records import RequestedRule
 from smdebug.storage import open_storage
 from smdebug.trials import Trial
@@ -60,7 +60,7 @@ class LiveRun:
         except MissingCollectionFiles:
             self.state = State.ENDED if open_storage(self.path).exists(END_MARKER) else State.AWAITED
         except SMDebugError as error:  # storage that cannot be reached now, or a damaged run
-            self.state, self.error = State.UNREADABLE, redacted(" ".join(str(error).split()))
+            self.state, self.error = State.UNREADABLE, redacted_line(error)
         return []
 
     @property

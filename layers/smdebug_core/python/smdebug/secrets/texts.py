@@ -69,6 +69,11 @@ def redacted(text: str, not_secret: Collection[str] = ()) -> str:
     return _SAID.sub(_said, text)
 
 
+def redacted_line(error: BaseException) -> str:
+    """Return the message of an error in one line, without secrets."""
+    return redacted(" ".join(str(error).split()))
+
+
 _SHORTEST = 5
 _MAY_HOLD_A_PAIR = re.compile(r"[=:,>]|%3|(?<![\w.\-])-")
 

@@ -15,7 +15,7 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
-from smdebug.secrets.texts import redacted
+from smdebug.secrets.texts import redacted_line
 from smdebug.trials import Trial
 from smdebug.ui.finding.times import clock_note, duration_of
 
@@ -91,7 +91,7 @@ class Glancer:
         except MissingCollectionFiles:
             return Glance(state="waiting")
         except SMDebugError as error:
-            return Glance(state="unreadable", error=escaped(redacted(" ".join(str(error).split()))))
+            return Glance(state="unreadable", error=escaped(redacted_line(error)))
         if found.state != "ended":
             self._followed[path] = followed
             while len(self._followed) > self._most:

@@ -14,7 +14,7 @@ from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.plain_text import escaped
 from smdebug.runs.opening import refuse_a_file
 from smdebug.runs.watched_places import runs_in
-from smdebug.secrets.texts import redacted
+from smdebug.secrets.texts import redacted_line
 from smdebug.storage import Storage, open_storage
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.intervals import IN_BUCKET
@@ -137,7 +137,7 @@ class Listing:
                 self._found[source.path] = source.find()
                 self.errors.pop(source.path, None)
             except SMDebugError as error:  # what was found before stays in the list
-                self.errors[source.path] = escaped(redacted(" ".join(str(error).split())))
+                self.errors[source.path] = escaped(redacted_line(error))
             self._listed_at[source.path] = now
         return bool(due)
 
