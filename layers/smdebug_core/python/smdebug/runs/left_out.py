@@ -11,7 +11,6 @@ from smdebug.files.names import (
     COLLECTIONS_FOLDER,
     EVENTS_FOLDER,
     collections_key,
-    index_key,
     step_file,
 )
 from smdebug.mode_keys import ModeKeys
@@ -108,8 +107,7 @@ def _unreadable(trial: Trial) -> Iterator[LeftOut]:
 def _missing_steps(trial: Trial) -> Iterator[LeftOut]:
     missing = trial.missing_steps
     for gap in missing.gaps:
-        file = index_key(gap.last if gap.was_written and gap.last is not None else gap.first, gap.worker)
-        yield LeftOut(trial.path, file, gap.problem, gap.first, gap.worker, gap=gap)
+        yield LeftOut(trial.path, gap.file, gap.problem, gap.first, gap.worker, gap=gap)
     for worker in missing.not_closed:
         text = str(MissingSteps((), (worker,)))
         yield LeftOut(trial.path, collections_key(worker), text, None, worker)

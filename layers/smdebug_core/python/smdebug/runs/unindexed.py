@@ -62,18 +62,14 @@ def saved_steps(extras: Mapping[StepFile, Mapping[str, Any]]) -> dict[int, dict[
     return at
 
 
-def attempts_of(at: Mapping[int, Mapping[str, _Saved]], newest: AttemptId | None, ended: bool) -> Attempts:
-    return Attempts(at, newest, ended=ended)
-
-
 def missing_of(
     storage: Storage,
-    extras: Mapping[StepFile, Mapping[str, Any]],
+    at: Mapping[int, Mapping[str, _Saved]],
+    attempts: Attempts,
     unreadable: Collection[StepFile],
     workers: Workers,
     ended: bool,
 ) -> MissingSteps:
-    at = saved_steps(extras)
     known = Known(
         workers=workers.worked,
         newest=workers.newest,
@@ -81,7 +77,7 @@ def missing_of(
         unreadable=unreadable,
         may_expire=storage.location.startswith(S3_SCHEME),
     )
-    missing = missing_in(at, attempts_of(at, workers.newest, ended).borders(), known)
+    missing = missing_in(at, attempts.borders(), known)
     return without_late(missing, storage.exists)
 
 
@@ -90,8 +86,7 @@ def missing_step_problems(missing: MissingSteps, reported: Iterable[Problem]) ->
     there = {step_file(problem.file) for problem in reported if not problem.harmless}
     for gap in missing.gaps:
         if gap.reason or sum(gap.holds(named) for named in there if named) < gap.count:
-            file = index_key(gap.last if gap.was_written and gap.last is not None else gap.first, gap.worker)
-            yield Problem(file, gap.problem, step=gap.first)
+            yield Problem(gap.file, gap.problem, step=gap.first)
     for worker in missing.not_closed:
         text = (
             "the run has ended, and this worker left no closing note: its last steps may be missing, as "
@@ -122,22 +117,25 @@ def not_indexed(
         if named in extras:
             continue  # its index file exists, and is a problem of its own
         later = next((step for step in steps[named.worker] if step > named.step), None)
-        worked = workers.worked.get(named.worker)
         if any(gap.was_written and gap.holds(named) for gap in missing.gaps):
             why, is_lost = f"{index_key(*named)} is missing", True
         elif later is not None:
             why, is_lost = _why_not_indexed(named, later, extras[StepFile(later, named.worker)])
         elif not ended:
             why, is_lost = "it may still be committed", False
-        elif worked is not None and worked.attempt.run_id is not None:
-            # Its closing note names the last step that it committed; without one, that is the problem.
-            why, is_lost = "its worker stopped before committing it", False
-        elif workers.may_have_stopped(named.worker, extras):
+        elif _names_its_last_step(workers.worked.get(named.worker)) or workers.may_have_stopped(
+            named.worker, extras
+        ):
             why, is_lost = "its worker stopped before committing it", False
         else:
             why, is_lost = f"{index_key(*named)} is missing", True
         text = f"no index file points to it, so it is not read: {why}"
         yield Problem(key, text, step=named.step, harmless=not is_lost)
+
+
+def _names_its_last_step(worked: Worked | None) -> bool:
+    """Whether this worker's closing note names its last committed step, or the lack of one is told."""
+    return worked is not None and worked.attempt.run_id is not None
 
 
 def _why_not_indexed(named: StepFile, later: int, entries: Mapping[str, Any]) -> tuple[str, bool]:

@@ -28,7 +28,6 @@ from smdebug.files.names import (
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.unindexed import (
     Workers,
-    attempts_of,
     missing_of,
     missing_step_problems,
     not_indexed,
@@ -37,7 +36,7 @@ from smdebug.runs.unindexed import (
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
 from smdebug.trials.origin_reading import read_origin
-from smdebug.trials.stored.attempts import AttemptId
+from smdebug.trials.stored.attempts import AttemptId, Attempts
 from smdebug.trials.stored.missing_steps import Worked
 
 _AT_A_TIME = 256
@@ -97,7 +96,9 @@ def verify(
                 unreadable.add(named)
     events = list(storage.list(EVENTS_FOLDER))
     readable = {named: extras[named] for named in extras.keys() - unreadable}
-    missing = missing_of(storage, readable, unreadable, workers, ended)
+    at = saved_steps(readable)
+    attempts = Attempts(at, workers.newest, ended=ended)
+    missing = missing_of(storage, at, attempts, unreadable, workers, ended)
     unindexed = list(not_indexed(events, pointed_at, extras, missing, workers, ended))
     problems += [problem for problem in unindexed if not problem.harmless]
     notes += [problem for problem in unindexed if problem.harmless]
@@ -119,7 +120,7 @@ def verify(
         bytes=counts["bytes"],
         problems=tuple(problems),
         notes=tuple(notes),
-        attempts=attempts_of(saved_steps(readable), workers.newest, ended).all(),
+        attempts=attempts.all(),
     )
 
 

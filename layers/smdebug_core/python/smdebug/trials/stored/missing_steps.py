@@ -50,6 +50,12 @@ class Gap:
     def was_written(self) -> bool:
         return not self.reason
 
+    @property
+    def file(self) -> str:
+        """The index file that shows the gap, or the first one that was never written."""
+        shows = self.last if self.was_written and self.last is not None else self.first
+        return index_key(shows, self.worker)
+
     def holds(self, named: StepFile) -> bool:
         """Return whether that worker's step is, or may be, one of them."""
         return (
@@ -258,6 +264,6 @@ def without_late(missing: MissingSteps, exists: Callable[[str], bool]) -> Missin
     """Leave out gaps whose last index file exists after all, since it came after the listing."""
     gaps = list(missing.gaps)
     for gap in missing.gaps[:_MOST_ASKED_FOR]:
-        if gap.was_written and gap.last is not None and exists(index_key(gap.last, gap.worker)):
+        if gap.was_written and gap.last is not None and exists(gap.file):
             gaps.remove(gap)
     return MissingSteps(tuple(gaps), missing.not_closed)
