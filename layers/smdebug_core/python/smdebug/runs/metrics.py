@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from smdebug.exceptions import SMDebugTypeError, TensorUnavailableForStep
 from smdebug.files.names import FIRST_LEARNING_RATE, LEARNING_RATES, SERIES, SYSTEM
@@ -15,28 +15,27 @@ LEARNING_RATE = "learning_rate"
 _SCALAR = "scalar/"
 
 
-def metric_names(trial: Trial) -> list[str]:
-    """Return the names of the scalars that were logged; a tensor of one value is no metric, nor is a loss."""
-    tensors = {*trial.measured_tensors(), *trial.tensor_names(collection=LOSSES)}
-    series = (
-        name
-        for name in trial.observations.series_names()
-        if name not in tensors and not name.startswith((LEARNING_RATES, f"{SYSTEM}/"))
-    )
-    saved = [*trial.tensor_names(collection=METRICS), *trial.tensor_names(regex=f"^{_SCALAR}")]
-    return list(dict.fromkeys([*series, *saved]))
-
-
 def last_metrics(trial: Trial) -> dict[str, float]:
     """Return the last value of each metric, and of the learning rate if it was measured."""
-    found = {name.removeprefix(_SCALAR): value for name, value in _last_values(trial, metric_names(trial))}
-    for _, rate in _last_values(trial, [FIRST_LEARNING_RATE]):
+    series = trial.observations.series_names()
+    names = _metric_names(trial, series)
+    found = {name.removeprefix(_SCALAR): value for name, value in _last_values(trial, names, series)}
+    for _, rate in _last_values(trial, [FIRST_LEARNING_RATE], series):
         found.setdefault(LEARNING_RATE, rate)
     return found
 
 
-def _last_values(trial: Trial, names: list[str]) -> Iterator[tuple[str, float]]:
-    series = set(trial.observations.series_names())
+def _metric_names(trial: Trial, series: Iterable[str]) -> list[str]:
+    """Return the names of the scalars that were logged; a tensor of one value is no metric, nor is a loss."""
+    tensors = {*trial.measured_tensors(), *trial.tensor_names(collection=LOSSES)}
+    logged = (
+        name for name in series if name not in tensors and not name.startswith((LEARNING_RATES, f"{SYSTEM}/"))
+    )
+    saved = [*trial.tensor_names(collection=METRICS), *trial.tensor_names(regex=f"^{_SCALAR}")]
+    return list(dict.fromkeys([*logged, *saved]))
+
+
+def _last_values(trial: Trial, names: Iterable[str], series: Container[str]) -> Iterator[tuple[str, float]]:
     for name in names:
         try:
             if name in series:
