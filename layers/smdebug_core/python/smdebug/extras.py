@@ -1,12 +1,12 @@
-"""How to install what a part of the library needs: the command that works where this library came from."""
+"""How to install what a part of the library needs: the command that works where this library came from.
+
+Every module imports this one, and few call it: what it needs is imported in its functions.
+"""
 
 from __future__ import annotations
 
-import json
-import shlex
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 NAME = "smdebug-serverless"
 
@@ -20,6 +20,9 @@ def install_command(extra: str) -> str:
 
 
 def _source(extra: str, origin: dict[str, Any]) -> str:
+    import shlex
+    from urllib.parse import unquote, urlsplit
+
     url = str(origin.get("url", ""))
     place = unquote(urlsplit(url).path) if url.startswith("file:") else ""
     if place and isinstance(folder := origin.get("dir_info"), dict):
@@ -33,7 +36,8 @@ def _source(extra: str, origin: dict[str, Any]) -> str:
 
 def _origin() -> dict[str, Any]:
     """Return where this library was installed from, as its installer has noted it; empty for an index."""
-    from importlib.metadata import PackageNotFoundError, distribution  # which takes 20 ms
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         noted = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import getpass
-import os
 import socket
+import subprocess
 import sys
 import webbrowser
 from collections.abc import Mapping
@@ -28,15 +28,8 @@ def has_browser(environment: Mapping[str, str], platform: str = sys.platform) ->
 
 def open_browser(address: str) -> None:
     """Open the address; what the browser prints is dropped."""
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    before = os.dup(2)
-    try:
-        os.dup2(quiet, 2)
-        webbrowser.open(address)
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(quiet)
+    command = [sys.executable, "-m", "webbrowser", address]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)  # noqa: S603
 
 
 def way_here(host: str, port: int, environment: Mapping[str, str]) -> str:
