@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from math import inf, prod
 from pathlib import Path
@@ -345,12 +344,13 @@ class Recorder:
         offer = _ROWS[self.state].save
         if offer is Offer.WAIT:
             self._waiting.append(_Waiting(name, number, None, is_scalar=True, series=series, step=step))
-        elif offer is not Offer.IGNORE and self._carrying is None:
+        elif offer is Offer.IGNORE:
+            return
+        elif self._carrying is None:
             self.save(f"scalar/{name}", np.array(float(number)), is_scalar=True)
-        elif offer is not Offer.IGNORE and step is None:
+        elif step is None:
             self.carry(series, number)
-        elif offer is not Offer.IGNORE and step is not None:
-            assert self._carrying is not None
+        else:
             mode = self.last_begun.mode if self.last_begun is not None else ModeKeys.TRAIN
             self._carrying.carry(series, number, StepClock(step, mode, step))
 
@@ -482,8 +482,7 @@ class Recorder:
         if isinstance(error, MemoryError):  # nor is there any for the rest
             self.fail(error)
             return
-        place = traceback.extract_tb(error.__traceback__)[-1:]
-        where = "".join(f"{Path(frame.filename).name}, line {frame.lineno}" for frame in place)
+        where = _place_of(error)
         get_logger().debug("Left out: %s", what, exc_info=error)
         self.warn_once(
             f"smdebug leaves out {what}: {type(error).__name__}: {error} ({where}). All else is saved, and "
@@ -524,3 +523,11 @@ class Recorder:
             "Record inside `with hook.step():`",
             "outside of steps",
         )
+
+
+def _place_of(error: Exception) -> str:
+    """Return the file and the line that raised it, without reading the source, as at every step it may be."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
