@@ -9,6 +9,7 @@ from smdebug.exceptions import RunEnded, SMDebugValueError
 from smdebug.saving.place.finished import CHOICES, place_for_another_run
 from smdebug.storage import open_storage
 from smdebug.trials import create_trial
+from tests.saving.saved_files import has_ended
 from tests.support.mocked_aws import mocked_aws
 
 
@@ -94,3 +95,22 @@ def test_start_takes_the_next_name(tmp_path):
         assert watched.out_dir == str(tmp_path / "run")
     with pytest.raises(SMDebugValueError):
         smdebug.start(tmp_path / "run", if_finished="again")
+
+
+@pytest.mark.parametrize("if_finished", ["next", "resume", "overwrite"])
+def test_a_later_training_of_the_process_leaves_the_finished_run_that_it_finds(tmp_path, if_finished):
+    save(tmp_path / "run-2")  # as another script may have done
+    with smdebug.start(tmp_path / "run", if_finished=if_finished) as watched:
+        watched.make_hook(smdebug.Hook)
+        watched.make_hook(smdebug.Hook)
+    assert watched.runs == [str(tmp_path / "run"), str(tmp_path / "run-2-2")]
+    assert create_trial(str(tmp_path / "run-2")).steps() == [0, 1]
+    assert has_ended(tmp_path / "run-2")
+
+
+def test_a_later_training_is_refused_where_the_first_one_would_be(tmp_path):
+    save(tmp_path / "run-2")
+    with smdebug.start(tmp_path / "run", if_finished="refuse") as watched:
+        watched.make_hook(smdebug.Hook)
+        with pytest.raises(RunEnded, match="run-2 holds a finished run"):
+            watched.make_hook(smdebug.Hook)

@@ -24,7 +24,7 @@ from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.launching.scripts import DEFAULT_FOLDER, watch_imports
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.logged import log
-from smdebug.saving.place.finished import NEXT, place_for_another_run
+from smdebug.saving.place.finished import NEXT, place_for_another_run, place_for_later_training
 from smdebug.saving.place.places import unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
 
@@ -35,11 +35,11 @@ _is_watching = False
 class Watched:
     """The trainings watched since `start`. Leaving it as a context manager, or `stop`, ends their runs."""
 
-    def __init__(self, out_dir: str, rules: Any, **options: Any):
+    def __init__(self, out_dir: str, rules: Any, *, if_finished: str = NEXT, **options: Any):
         self.out_dir = out_dir
         self.runs: list[str] = []
         """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
-        self._if_finished = options.pop("if_finished", NEXT)
+        self._if_finished = if_finished
         self._rules = rules
         self._options = {name: value for name, value in options.items() if value is not None}
         self._hooks: list[Any] = []
@@ -49,7 +49,7 @@ class Watched:
         number = len(self._hooks) + 1
         place = self.out_dir
         if number > 1:
-            place = place_for_another_run(f"{self.out_dir}-{number}", self._if_finished)
+            place = place_for_later_training(place, number, self._if_finished)
         hook = hook_class(place, rules=self._rules, **self._options)
         self._hooks.append(hook)
         self.runs.append(place)
@@ -121,7 +121,8 @@ def start(
     otherwise ("one" or "all").
 
     If `out_dir` holds a finished run, the run is saved beside it, in `runs/a-2`. With `if_finished`
-    "overwrite" it replaces that run, with "resume" it continues it, and "refuse" raises `RunEnded`.
+    "overwrite" it replaces that run, with "resume" it continues it, and "refuse" raises `RunEnded`. Later
+    trainings of this process always take the next free name.
 
     With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
@@ -143,6 +144,7 @@ def start(
     _current = Watched(
         place.rstrip("/"),
         rules,
+        if_finished=if_finished,
         include_workers=include_workers,
         evaluate=evaluate,
         alerts=alerts,
@@ -153,7 +155,6 @@ def start(
         origin=origin,
         not_secret=not_secret,
         system_metrics=system_metrics,
-        if_finished=if_finished,
     )
     if _is_watching:
         for watcher in _watchers():

@@ -58,6 +58,14 @@ def place_for_another_run(out_dir: Place, if_finished: str = NEXT) -> str:
     return storage.location
 
 
+def place_for_later_training(first: str, number: int, if_finished: str) -> str:
+    """Return the place of a process's training `number`, whose first one is saved to `first`: `runs/a-2` …
+
+    What a later training finds there may be another's: it removes and continues no finished run.
+    """
+    return place_for_another_run(f"{first}-{number}", REFUSE if if_finished == REFUSE else NEXT)
+
+
 def _next_place(location: str) -> str:
     """Return the first of `location-2`, `location-3` … that is free.
 
