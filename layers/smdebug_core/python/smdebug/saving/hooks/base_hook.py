@@ -21,15 +21,16 @@ from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
     SMDebugError,
+    SMDebugTypeError,
     SMDebugValueError,
     TrainingStopped,
 )
 from smdebug.mode_keys import ModeKeys
+from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.ending.closing import EndOfRun
 from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.configurable_hook import ConfigurableHook
 from smdebug.saving.hooks.error_agent import ErrorHandlingAgent
-from smdebug.saving.hooks.logged import real_number
 from smdebug.saving.hooks.options import HookOptions, with_options_of
 from smdebug.saving.planning.default_plan import DefaultPlan
 from smdebug.saving.process.process_end import is_success
@@ -178,7 +179,7 @@ class BaseHook(ConfigurableHook):
         With `sm_metric` it is a metric of the SageMaker job as well. Its step is the one that runs, or ran
         last.
         """
-        array = np.array(real_number(self.adapter, name, value))
+        array = np.array(_real_number(self.adapter, name, value))
         if sm_metric:
             self.recorder.log_metric(name, float(array.reshape(-1)[0]), timestamp)
         self.recorder.save(f"scalar/{name}", array, timestamp, is_scalar=True)
@@ -277,3 +278,15 @@ class _StepContext:
         trace: TracebackType | None,
     ) -> None:
         self._hook.end_step(interrupted=kind is not None)
+
+
+def _real_number(adapter: FrameworkAdapter, name: str, value: Any) -> np.ndarray[Any, Any]:
+    """Return a scalar as an array; raise if it is not one real number."""
+    try:
+        array = adapter.to_array(value)
+        if array.size == 1 and array.dtype.kind not in "USOc":
+            float(array.reshape(-1)[0])
+            return array
+    except (TypeError, ValueError):
+        pass
+    raise SMDebugTypeError(f"Scalar {name} must be one real number, not {value!r}")

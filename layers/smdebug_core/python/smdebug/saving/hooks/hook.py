@@ -11,7 +11,7 @@ from smdebug.files.framing import Checksum
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.arrays.adapter import NamedTensors
 from smdebug.saving.hooks.base_hook import BaseHook, ScalarCache
-from smdebug.saving.hooks.logged import checked_numbers, checked_step
+from smdebug.saving.hooks.logged import checked_numbers, checked_step, hand_over
 from smdebug.saving.hooks.options import HookOptions, takes, with_options_of
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.default_plan import DefaultPlan
@@ -65,6 +65,7 @@ class CallbackHook(BaseHook):
             *positional,
             **options,
         )
+        hand_over(self)
 
     @property
     def last_step(self) -> StepClock | None:

@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from smdebug.amounts import counted
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import LEARNING_RATES, SYSTEM
 from smdebug.logger import get_logger
-from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.hooks import singleton
 
 MOST_WAITING = 1000
@@ -42,13 +39,13 @@ def log(numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None,
         return
     at, numbers_now = checked_step(step), checked_numbers(float, given)
     if not _waiting:
-        singleton.when_made(_hand_over)
+        atexit.unregister(_report_waiting)
         atexit.register(_report_waiting)
     if len(_waiting) < MOST_WAITING:
         _waiting.append(_Logged(numbers_now, at))
 
 
-def _hand_over(hook: Any) -> None:
+def hand_over(hook: Any) -> None:
     """Give a hook that was made what was logged before it."""
     waiting, _waiting[:] = _waiting[:], []
     for numbers, step in waiting:
@@ -95,18 +92,6 @@ def checked_step(step: Any) -> int | None:
     if number < 0:
         raise SMDebugValueError(f"step is the number of a training step, from 0 on, not {number}")
     return number
-
-
-def real_number(adapter: FrameworkAdapter, name: str, value: Any) -> np.ndarray[Any, Any]:
-    """Return a scalar as an array; raise if it is not one real number."""
-    try:
-        array = adapter.to_array(value)
-        if array.size == 1 and array.dtype.kind not in "USOc":
-            float(array.reshape(-1)[0])
-            return array
-    except (TypeError, ValueError):
-        pass
-    raise SMDebugTypeError(f"Scalar {name} must be one real number, not {value!r}")
 
 
 def _short(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
@@ -23,7 +22,6 @@ class AnyHook:
 
 
 _hook: AnyHook | None = None
-_awaiting: list[Callable[[Any], object]] = []
 
 
 def current_hook() -> AnyHook | None:
@@ -60,13 +58,6 @@ def set_hook(custom_hook: AnyHook) -> None:
         raise SMDebugTypeError(f"set_hook takes a hook, not {custom_hook!r}")
     global _hook
     _hook = custom_hook
-    while _awaiting:
-        _awaiting.pop()(custom_hook)
-
-
-def when_made(call: Callable[[Any], object]) -> None:
-    """Call this with the next hook of this process, once."""
-    _awaiting.append(call)
 
 
 def del_hook() -> None:
