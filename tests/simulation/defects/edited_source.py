@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
-from types import CodeType
 
 from tests.simulation.defects.edits import EDITS, VARIABLE
 
 _EDIT = EDITS[int(os.environ[VARIABLE])]
-_EDITED = compile(_EDIT.applied(), str(_EDIT.path), "exec", dont_inherit=True)
-_get_code = SourceFileLoader.get_code
-_imported: list[str] = []
-
-
-def _edited(loader: SourceFileLoader, name: str) -> CodeType | None:
-    if Path(loader.path) != _EDIT.path:
-        return _get_code(loader, name)
-    _imported.append(name)
-    return _EDITED
+_imported = _EDIT.import_it()
 
 
 def pytest_unconfigure() -> None:
@@ -28,6 +16,3 @@ def pytest_unconfigure() -> None:
     if not _imported:
         print(f"The test does not import {_EDIT.file}", file=sys.stderr)
         raise SystemExit(3)
-
-
-SourceFileLoader.get_code = _edited  # type: ignore[method-assign, assignment]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import NamedTuple
+from dataclasses import dataclass
 
-ROOT = Path(__file__).parents[3]
+from tests.support.source_edits import ROOT, SourceEdit
+
 VARIABLE = "SMDEBUG_TEST_EDIT"
 
 _CORE = "layers/smdebug_core/python/smdebug/"
@@ -20,25 +20,11 @@ _LEASED_SINCE = _GUARDS + "test_no_lane_joins_a_group_that_was_leased_since_it_w
 _LOST_TURN = 'only=Only(equal={"token": into.token, "lease": 0, "cursor": into.cursor})'
 
 
-class Edit(NamedTuple):
-    """One edit: in which file, what is replaced by what, and the test that has to fail then."""
+@dataclass(frozen=True)
+class Edit(SourceEdit):
+    """One edit, and the test that has to fail then."""
 
-    name: str
-    file: str
-    old: str
-    new: str
     test: str
-
-    @property
-    def path(self) -> Path:
-        return ROOT / self.file
-
-    def applied(self) -> str:
-        """Return the edited source."""
-        source = self.path.read_text(encoding="utf-8")
-        if source.count(self.old) != 1:
-            raise ValueError(f"{self.file} has {source.count(self.old)} times: {self.old}")
-        return source.replace(self.old, self.new)
 
 
 EDITS = (
