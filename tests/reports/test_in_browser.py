@@ -17,7 +17,7 @@ from tests.ui.browsing import accessible, click, press, until
 pytestmark = pytest.mark.browser
 
 REST = "document.documentElement?.dataset.rest === 'yes'"
-TEXT = "document.querySelector('main').innerText"
+TEXT = "(document.querySelector('main')?.innerText ?? '')"
 # What was loaded from anywhere; a report loads nothing.
 LOADED = "performance.getEntriesByType('resource').length"
 

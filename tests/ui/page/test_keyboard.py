@@ -141,6 +141,21 @@ def test_each_key_does_what_its_line_in_the_list_of_keys_says(page, keys):
     assert tab.complaints == []
 
 
+@pytest.mark.usefixtures("two_runs")
+def test_what_is_kept_in_the_address_does_not_undo_a_click_elsewhere(page):
+    tab = page(LISTED_BY_NAME)
+    until(tab, LIST)
+    tab.press("j")
+    tab.press("Enter")
+    until(tab, f"location.hash.startsWith('#/run/') && {READY}")
+    zoom = "document.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))"
+    tab.value(f"location.hash = '#/'; {zoom}")  # as a step that arrives before the list is shown
+    until(tab, LIST)
+    assert tab.value("location.hash").startswith("#/")
+    assert "from=" not in tab.value("location.hash")
+    assert tab.complaints == []
+
+
 def test_the_list_of_keys_names_those_that_the_page_knows_and_so_does_its_description():
     lines = re.search(r"const SHORTCUTS = \[(.*?)\n\];", APP.read_text("utf-8"), re.DOTALL)
     assert lines is not None

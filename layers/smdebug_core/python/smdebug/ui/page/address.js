@@ -1,6 +1,7 @@
 // The address of a screen, such as `#/run/ID?kind=gradients`: it names what is shown, and keeps what is chosen.
 
 let hash = location.hash;
+let written = hash; // what the browser showed then: another one is a click whose event is still to come
 
 /** @param {string} text */
 export function parsed(text) {
@@ -16,6 +17,7 @@ export const shown = () => hash;
 /** @param {string} text */
 export function goTo(text) {
   hash = text;
+  written = location.hash;
 }
 
 /**
@@ -23,6 +25,7 @@ export function goTo(text) {
  * @param {Record<string, string | number | null | undefined>} values
  */
 export function remember(values) {
+  if (location.hash !== written) return; // the screen is about to go
   const { name, what, values: known } = address();
   for (const [key, value] of Object.entries(values)) {
     if (value === undefined || value === null || value === "") known.delete(key);
@@ -32,6 +35,7 @@ export function remember(values) {
   hash = `#/${[name, what].filter(Boolean).join("/")}${query ? `?${query}` : ""}`;
   try {
     history.replaceState(null, "", hash);
+    written = location.hash;
   } catch {
     // a report inside a notebook has no address of its own
   }
