@@ -35,13 +35,8 @@ from smdebug.launching.checks import check_configuration
 from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
-from smdebug.saving.place.finished import (
-    NEXT,
-    OVERWRITE,
-    RESUME,
-    place_for_another_run,
-    place_for_later_training,
-)
+from smdebug.saving.place import finished
+from smdebug.saving.place.finished import NEXT, OVERWRITE, RESUME
 from smdebug.saving.place.places import unused
 from smdebug.secrets.texts import redacted
 
@@ -233,7 +228,7 @@ def description(
         out_dir = unused(Path(DEFAULT_FOLDER) / f"{Path(asked['script']).stem}-{moment}")
     described["LocalPath"] = str(out_dir)
     check_configuration(described)  # before the script runs
-    described["LocalPath"] = place_for_another_run(str(out_dir), if_finished)
+    described["LocalPath"] = finished.place_for_another_run(str(out_dir), if_finished)
     return described
 
 
@@ -269,7 +264,7 @@ class HookMaker:
         self._made_hooks += 1
         place = str(self._described["LocalPath"]).rstrip("/")
         if self._made_hooks > 1:
-            place = place_for_later_training(place, self._made_hooks, self._if_finished)
+            place = finished.place_for_later_training(place, self._made_hooks, self._if_finished)
         hook = self._made(hook_class, {**self._described, "LocalPath": place})
         get_logger().info("Watching a training of %s in %s", framework_of(hook_class), hook.out_dir)
         self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))
