@@ -12,8 +12,9 @@ from smdebug.runs import open_run, overview_of
 from smdebug.runs.conditions import parse_condition
 from smdebug.runs.listing import list_runs
 from smdebug.runs.live_run import LiveRun
-from smdebug.runs.training_loss import likely_losses, training_loss
+from smdebug.runs.training_loss import training_loss
 from smdebug.trials import create_trial
+from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.ui.finding.glance import Glance, Glancer
 from smdebug.ui.following.kept_runs import Kept
 from smdebug.ui.following.reading import RunReader

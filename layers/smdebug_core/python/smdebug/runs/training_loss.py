@@ -6,7 +6,6 @@ evaluations are left out, unless the run has no steps of training.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +15,16 @@ from numpy.typing import NDArray
 
 from smdebug.amounts import number
 from smdebug.exceptions import SMDebugTypeError, TensorUnavailableForStep
-from smdebug.files.names import LEARNING_RATES, SYSTEM
+from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.thinned_steps import thinned
 from smdebug.trials import Trial
 from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
+from smdebug.trials.observations.loss_names import likely_losses
 
 LOSSES = "losses"
 MOST_READ = 1000
 """Saved losses that a command reads of a run that keeps no series, before it leaves some out."""
-_USUAL_NAMES = ("loss", "train_loss", "training_loss")
-_NO_LOSSES = (LEARNING_RATES, f"{SYSTEM}/", "gradient", "update/")
-_FALLING = re.compile(r"(^|[/_.@-])(error|m?error|rmsle|rmse|mse|mae|mape|mphe|nll)([/_.@-]|$)")
-"""Metrics that fall as a model improves, such as boosted trees report instead of a loss."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +109,6 @@ def loss_names(trial: Trial) -> list[str]:
     """Return the names of all losses, the most likely loss of the training first."""
     saved = trial.tensor_names(collection=LOSSES)
     return likely_losses([*trial.observations.series_names(), *saved], saved)
-
-
-def likely_losses(names: Iterable[str], certain: Iterable[str] = ()) -> list[str]:
-    """Return those of the names that are losses, the most likely loss of the training first.
-
-    `certain` are losses whatever their names.
-    """
-    known = frozenset(certain)
-    candidates = [name for name in dict.fromkeys(names) if not name.startswith(_NO_LOSSES)]
-    losses = [name for name in candidates if name in known or "loss" in name.lower()]
-    losses = losses or [name for name in candidates if _FALLING.search(name.lower())]
-    return sorted(losses, key=_rank)
 
 
 def training_loss(trial: Trial, name: str = "", most: int | None = MOST_READ) -> TrainingLoss | None:
@@ -242,14 +226,3 @@ def _saved_steps(trial: Trial, name: str) -> list[int]:
         return tensor.steps()
     steps = (trial.global_step(ModeKeys.TRAIN, step) for step in of_training)
     return [step for step in steps if step is not None]
-
-
-def _rank(name: str) -> tuple[int, str]:
-    """The usual names come first, and losses of an evaluation last."""
-    lower = name.lower()
-    if lower in _USUAL_NAMES:
-        return _USUAL_NAMES.index(lower), name
-    if "train" in lower:
-        return len(_USUAL_NAMES), name
-    of_evaluation = re.search(r"(^|[/_.-])(val|valid|validation|eval|test)", lower)
-    return len(_USUAL_NAMES) + (2 if of_evaluation else 1), name

@@ -13,8 +13,8 @@ from smdebug.exceptions import SMDebugError
 from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.evaluation.layer_order import in_order, layers_of, modules_of
-from smdebug.runs.training_loss import likely_losses
 from smdebug.trials import Trial
+from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug.trials.observations.whole_run import Observations
 from smdebug.ui.drawing.folded_rows import MOST_TENSORS, FoldedRows

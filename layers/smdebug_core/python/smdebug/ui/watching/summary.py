@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from smdebug.diagnosis.wording import in_a_line
 from smdebug.plain_text import escaped
-from smdebug.runs.training_loss import likely_losses
+from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.ui.finding.glance import CURVE, Glance, configuration_of, finite, state_of, timed
 from smdebug.ui.following.reading import RunReader
 from smdebug.ui.read_run import ReadRun
