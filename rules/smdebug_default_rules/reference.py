@@ -15,7 +15,8 @@ _HEAD = """\
 
 These rules evaluate a run when no rules are named: `smdebug evaluate RUN`, `smdebug report RUN`, the notebook, the laptop and the
 deployed debugger. They read what the [default plan](frameworks.md#one-line) saves: statistics of all tensors, facts about the step,
-and the loss of every step. A run that was saved with a choice of tensors has none of these, and the set is then *not checked*.
+and the loss of every step. Of a run whose tensors somebody chose, as of every run of the old library, they read [what follows from its
+tensors](#runs-of-chosen-tensors).
 
 They take no parameters. They compare with a tensor's own past and with its peers, wait until they have seen enough, and name the
 cause, the place, and the step since when it was visible. The rules of the old library, further below, have absolute limits, and are
@@ -25,12 +26,32 @@ evaluated if they are named, with their documented meaning. The last column says
 |---|---|---|---|
 """
 
+_CHOSEN = """
+### Runs of chosen tensors
+
+A run of the old library, or of a hook with collections of your choice, holds tensors and no statistics. The default rules are given
+what follows from its tensors, computed as they are read and not kept:
+
+| saved | what rules see of it |
+|---|---|
+| weights, biases | statistics of parameters; with gradients also what changed since the saved step before |
+| gradients | statistics of gradients, and which parameters have one |
+| losses, metrics, scalars | one value for each saved step; of several losses the likely one of the training, the same at all steps |
+| inputs and outputs of layers | statistics and samples of outputs, the shape of the batch, and activations as collections and names tell them |
+
+What no tensor shows stays unknown: the optimizer and its learning rate, whether gradients were reset, the modes of modules, and the
+losses between two saved steps. A rule that needs these is *not checked*, and `smdebug evaluate RUN --reasons` says what it lacks. Values
+that are not finite count in the loss, the weights and the outputs: in gradients alone they may be those that a scaler of mixed
+precision skips. Tensors of which only reductions were saved are left out. To let all rules look, give the hook only a path, as
+`smdebug.start(path)` does.
+"""
+
 
 def default_set() -> str:
     """Return the chapter about the default rules."""
     rows = [_row(name, entry) for name, entry in CATALOG.items()]
     sections = [line for entry in CATALOG.values() for line in _section(entry)]
-    return _HEAD + "\n".join([*rows, *sections]) + "\n"
+    return _HEAD + "\n".join([*rows, _CHOSEN, *sections]) + "\n"
 
 
 def _row(name: str, entry: RuleEntry) -> str:

@@ -103,7 +103,7 @@ def test_a_healthy_training_gets_one_line(train, tmp_path):
     _, errors = train("none").communicate(timeout=100)
     lines = [line for line in errors.splitlines() if line.startswith("smdebug")]
     assert lines == [
-        f"smdebug: {tmp_path / 'run'}: 2 rules passed in 21 saved steps. "
+        f"smdebug: {tmp_path / 'run'}: 3 rules passed in 21 saved steps. "
         f"Again: smdebug evaluate {tmp_path / 'run'}"
     ]
 

@@ -15,7 +15,7 @@ from smdebug.cli.main import main
 from smdebug.companion.evaluation import Companion
 from smdebug.notebook.inline_report import inline_report
 from smdebug.reports.writing import write_report
-from smdebug.rules.rule_sets import USUAL_RULES, default_rules
+from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.runs.live_run import LiveRun
 from smdebug.runs.opening import open_run
@@ -110,7 +110,8 @@ WAYS = [
         (observed, None, {*default_rules()}),
         (observed, OWN, BESIDE),
         (observed, ALONE, {"mine", "DeadUnits"}),
-        (of_tensors, None, {*USUAL_RULES} - {"AllZero"}),
+        (of_tensors, None, {*default_rules()}),
+        (of_tensors, OWN, BESIDE),
         (of_tensors, ALONE, {"mine", "DeadUnits"}),
     ],
 )

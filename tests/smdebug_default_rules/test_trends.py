@@ -345,13 +345,13 @@ def test_a_rule_continues_in_another_process_where_it_stopped(run, name):
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_a_run_without_observations_is_not_checked(tmp_path, name):
+def test_a_run_of_unknown_tensors_is_not_checked(tmp_path, name):
     import smdebug
 
     with smdebug.Hook(str(tmp_path / "old"), save_all=True) as hook, hook.step():
-        hook.record("weight", np.ones(3, np.float32))
+        hook.record("something", np.ones(3, np.float32))
     trial = create_trial(str(tmp_path / "old"))
     rule = CATALOG[name].load()(trial)
     rule.invoke(0)
     assert rule.looked is False
-    assert "no statistics" in rule.not_checked
+    assert "neither statistics and facts of its steps, nor weights" in rule.not_checked

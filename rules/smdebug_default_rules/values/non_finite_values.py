@@ -119,7 +119,8 @@ class NonFiniteValues(DefaultRule):
         return found
 
     def _is_scaled(self, seen: ObservedStep) -> bool:
-        return seen.facts.get("loss_scale") is not None
+        """Whether the loss is scaled, or may be: tensors that somebody chose do not show a scaler."""
+        return seen.facts.get("loss_scale") is not None or "derived" in seen.facts
 
     def _grown(self, seen: ObservedStep) -> dict[str, Any]:
         inputs, outputs = seen.statistics("inputs"), seen.statistics("outputs")

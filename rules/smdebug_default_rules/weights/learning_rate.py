@@ -77,7 +77,8 @@ class LearningRate(DefaultRule):
         for name in seen.series_names:
             if name.startswith(LEARNING_RATES):
                 yield from self._followed(name, seen)
-        self.looked = bool(self.groups) or Parameters.of(seen) is not None
+        sees_steps = bool(seen.facts.get("optimizer_steps")) and Parameters.of(seen) is not None
+        self.looked = bool(self.groups) or sees_steps
         yield from self._never_warmed(seen)
         yield from self._proportion(seen)
 
@@ -158,10 +159,11 @@ class LearningRate(DefaultRule):
             return
         self.first = seen.step if self.first is None else self.first
         if len(self.ratios) < FIRST_STEPS:
-            self._add_ratio(table)
+            self._add_ratio(table, seen.facts.get("steps_apart") or 1)
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
-        largest, usual = max(self.ratios), level(self.ratios)
+        apart = seen.facts.get("steps_apart") or 1
+        largest, usual = max(self.ratios), level(self.ratios) / apart
         is_small = largest < max(TOO_SMALL, LEAST_PATH / LONG)
         if not is_small and usual <= TOO_LARGE and self.overshot <= OVERSHOT:
             return
@@ -215,7 +217,8 @@ class LearningRate(DefaultRule):
         chance = math.log(self.classes) * abs(loss.get("factor") or 1) if self.classes > 1 else 0.0
         return last > NO_BETTER_AT_ALL * first and last > LEARNT * chance and not self._is_rising()
 
-    def _add_ratio(self, table: Parameters) -> None:
+    def _add_ratio(self, table: Parameters, apart: int) -> None:
+        """Keep how far the weights have moved, in so many steps; for `overshot` the share of one of them."""
         weights = table.column("rms")
         ratio = table.update("rms") / weights
         chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio)
@@ -223,7 +226,7 @@ class LearningRate(DefaultRule):
             self.ratios += rounded((float(np.max(ratio[chosen])),), 3)
         usual_size = chosen & (weights > usual_sizes(table))
         if usual_size.any() and len(self.ratios) <= FIRST_RATIOS:
-            self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))
+            self.overshot = max(self.overshot, float(np.median(ratio[usual_size])) / apart)
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
         name = next(iter(self.groups), FIRST_LEARNING_RATE)

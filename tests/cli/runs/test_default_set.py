@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smdebug.files.observations import FACTS
-from smdebug.rules.rule_sets import USUAL_RULES
+from smdebug.rules.rule_sets import default_rules
 from tests.rules.made_runs import MadeRun
 
 DEFAULT_SET = {
@@ -111,18 +111,23 @@ def test_each_result_in_json_has_the_issues_that_it_belongs_to(ask, observed, de
     assert (results["Steady"]["issues"], results["Steady"]["not_checked"]) == ([], None)
 
 
-def test_the_default_set_checks_nothing_of_a_run_without_observations(ask, failing, default_set):
-    answer = ask("evaluate", failing, "--rule", "default")
+def test_of_tensors_that_are_unknown_to_the_default_rules_nothing_is_checked(ask, tmp_path):
+    run = MadeRun(tmp_path / "unknown")
+    run.save(0, {"something": np.ones(3, np.float32)})
+    run.end()
+    answer = ask("evaluate", tmp_path / "unknown")
     assert answer.code == 3
-    assert "Not checked: 4 rules: the run holds no statistics" in answer.out
-    assert "--rule usual" in answer.out
+    assert f"Not checked: {len(default_rules())} rules: the run holds nothing that the default" in answer.out
+    assert "--rule usual" in " ".join(answer.out.split())
 
 
-def test_a_run_without_observations_is_judged_by_the_usual_rules(ask, failing, default_set):
+def test_a_run_of_chosen_tensors_is_judged_by_the_default_rules(ask, failing):
+    answer = ask("evaluate", failing)
+    assert answer.code == 0
+    assert "GradientFlow" in answer.out
+    assert "The tensors of this run were chosen. A hook that gets only a path" in answer.out
     results = ask("evaluate", failing, "--json").json
-    assert {result["rule"] for result in results} == {*USUAL_RULES} - {
-        "AllZero"
-    }  # which needs to be told what
+    assert {result["rule"] for result in results} == {*default_rules()}
 
 
 def test_many_reasons_for_unchecked_rules_are_shown_on_request(ask, observed, tmp_path):

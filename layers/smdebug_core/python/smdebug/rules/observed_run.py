@@ -38,7 +38,7 @@ class ObservedRun:
 
         Parts that are absent or damaged are None or empty; its `damaged` has the reasons.
         """
-        found: ObservedStep = self.base_trial.observations.at(step, worker)
+        found: ObservedStep = self.base_trial.observations.judged(step, worker)
         if found.facts or found.series_names:
             self.base_trial.note_reading()
         return found

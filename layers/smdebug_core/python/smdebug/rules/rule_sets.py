@@ -25,9 +25,10 @@ USUAL_RULES = (
 RULES_PAGE = "https://github.com/smdebug-serverless/smdebug-serverless/blob/main/docs/rules.md"
 
 NOT_OBSERVED = (
-    "the run holds no statistics and facts of its steps, which the default rules check. Save them with "
-    "smdebug.start(path), or with a hook that gets only a path; or name the rules that check "
-    "saved tensors: --rule usual, --rule all, or one of `smdebug rules`"
+    "the run holds nothing that the default rules check: neither statistics and facts of its steps, nor "
+    "weights, gradients, losses, or inputs and outputs of layers. Save them with smdebug.start(path), or "
+    "with a hook that gets only a path; or name other rules: --rule usual, "
+    "--rule all, or one of `smdebug rules`"
 )
 
 

@@ -56,6 +56,8 @@ def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> 
     if in_short:
         shown_by = None if reasons else "--reasons shows which."
         print_in_short(found.passed, found.not_checked, found.missing_steps, shown_by=shown_by)
+    if found.sees_more_with:
+        _print_marked(faint("–"), found.sees_more_with)
 
 
 def print_in_short(

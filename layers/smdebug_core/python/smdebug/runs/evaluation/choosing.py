@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
-from smdebug.files.names import OBSERVED_COLLECTION
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import catalog
 from smdebug.rules.loading import rules_in_file
-from smdebug.rules.rule_sets import ALL, DEFAULT, SET_NAMES, USUAL, USUAL_RULES, default_rules
+from smdebug.rules.rule_sets import ALL, DEFAULT, SET_NAMES, USUAL_RULES, default_rules
 from smdebug.service.records import RequestedRule, RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, RulesFile, parse_rules, valid_rules
 from smdebug.trials import Trial
@@ -50,13 +49,8 @@ def rules_for(
 
 
 def suitable_defaults(trial: Trial) -> Rules:
-    """Return the rules that judge a run by default: those that check what it has saved.
-
-    The default set checks observations; a run that saved only tensors is judged by the usual rules.
-    """
-    is_observed = OBSERVED_COLLECTION in trial.collections() or trial.observations.exist
-    chosen = rules_of_set(trial, DEFAULT if is_observed else USUAL) or rules_of_set(trial, DEFAULT)
-    return tuple(RuleConfiguration(name=name, rule=name) for name in chosen)
+    """Return the rules that judge a run by default: the default set, whatever the run has saved."""
+    return tuple(RuleConfiguration(name=name, rule=name) for name in rules_of_set(trial, DEFAULT))
 
 
 def rules_of_set(trial: Trial, name: str) -> list[str]:

@@ -13,6 +13,7 @@ from smdebug.diagnosis import Issue, as_text, fold
 from smdebug.diagnosis.html import issue_html
 from smdebug.diagnosis.wording import sentence, summary
 from smdebug.exceptions import SMDebugError
+from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.layer_order import computed_layers
 from smdebug.runs.evaluation.rule_results import RuleResult
@@ -21,6 +22,10 @@ from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 
+SEES_MORE = (
+    "The tensors of this run were chosen. A hook that gets only a path, as smdebug.start(path) makes it, "
+    "lets the default rules check the rest."
+)
 MOST_NAMED = 3  # rules that were not checked for the same reason
 
 
@@ -33,6 +38,13 @@ class Diagnosis:
     results: tuple[RuleResult, ...]
     missing_steps: MissingSteps = NOTHING_MISSING
     """The steps that no rule could check, because they are not there."""
+    derived: bool = False
+    """Whether the default rules saw what follows from chosen tensors, and not what they ask for."""
+
+    @property
+    def sees_more_with(self) -> str:
+        """What would let the default rules check more of a run of chosen tensors; empty if nothing would."""
+        return SEES_MORE if self.derived and self.not_checked else ""
 
     @property
     def passed(self) -> tuple[str, ...]:
@@ -75,6 +87,7 @@ class Diagnosis:
         if self.passed:
             lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
+        lines += [f"– {self.sees_more_with}"] if self.sees_more_with else []
         return "\n".join(lines) or summary(self.issues)
 
     __repr__ = __str__
@@ -86,6 +99,7 @@ class Diagnosis:
         if self.passed:
             lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
+        lines += [f"– {self.sees_more_with}"] if self.sees_more_with else []
         others = "<br>".join(map(escape, lines)) or escape(summary(self.issues))
         return "".join(map(issue_html, self.issues)) + f"<p>{others}</p>"
 
@@ -117,7 +131,9 @@ def diagnose(
         progress=progress,
     )
     issues = tuple(issues_of(trial, results))
-    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps)
+    chosen = {result.rule for result in results} & set(default_rules())
+    derived = bool(chosen) and not trial.observations.exist
+    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived)
 
 
 def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:

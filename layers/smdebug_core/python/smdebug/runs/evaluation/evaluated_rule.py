@@ -7,7 +7,6 @@ import time
 from smdebug.exceptions import SMDebugError
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import has_seen_all
-from smdebug.rules.rule_sets import NOT_OBSERVED
 from smdebug.runs.evaluation.parallel_rules import RuleWorker, worker_for
 from smdebug.runs.evaluation.rule_results import PartialResult, RuleResult
 from smdebug.runs.evaluation.rule_steps import RuleRequest, result_of, rule_class
@@ -48,9 +47,6 @@ class EvaluatedRule:
         if end is not None and step >= end:
             return
         self.steps.append(step)
-        if self.request.is_default and not self._trial.observations.exist:
-            result.not_checked = NOT_OBSERVED
-            return
         passed = result.evaluated - result.without_data
         begun = time.perf_counter()
         self._worker.evaluate((step,), result)

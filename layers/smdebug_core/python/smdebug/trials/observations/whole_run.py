@@ -262,6 +262,19 @@ class Observations:
         """What was observed at a global step, read once for all rules that ask."""
         return self._steps.at(step, worker)
 
+    def judged(self, step: int, worker: str | None = None) -> ObservedStep:
+        """What rules see of a global step: what was observed, or else what follows from its tensors."""
+        seen = self._steps.at(step, worker)
+        if seen.facts or seen.series_names or self.exist:
+            return seen
+        return self._derived_steps.at(step, worker)
+
+    @cached_property
+    def _derived_steps(self) -> ObservedSteps:
+        from smdebug.trials.observations.derived_run import DerivedSteps  # runs of the default plan need none
+
+        return DerivedSteps(self, self._trial)
+
     def limit(self, budget: int) -> None:
         """Keep at most so many bytes of the last steps."""
         self._steps.limit(budget)
