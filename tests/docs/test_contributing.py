@@ -57,6 +57,32 @@ def test_a_failed_step_stops_no_other_and_fails_the_whole(tmp_path):
     ]
 
 
+def test_steps_run_side_by_side(tmp_path):
+    pipe = tmp_path / "pipe"  # whoever opens it waits for the other
+    os.mkfifo(pipe)
+    lanes = f"reads() {{ step timeout 60 cat {pipe}; }}; writes() {{ step tee {pipe} <<<news; }}"
+    done = ci(f"{lanes}; step true; side_by_side reads writes; finish", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row(done.stdout, name) for name in ("true", "timeout 60 cat .+", "tee .+")] == ["passed"] * 3
+    (log,) = (tmp_path / "logs").glob("*-timeout-*.log")
+    assert log.read_text() == "news\n"
+
+
+def test_a_step_that_fails_beside_others_shows_its_output_and_fails_the_whole(tmp_path):
+    steps = "fails() { echo why; return 3; }; passes() { echo unimportant; }"
+    lanes = "first() { step fails; step true; }; second() { step passes; }"
+    done = ci(f"{steps}; {lanes}; side_by_side first second; finish", tmp_path)
+    assert done.returncode == 1
+    assert "\nwhy\n== FAILED with exit code 3: fails\n" in done.stdout
+    assert "unimportant" not in done.stdout, "it would stand between the lines of other steps"
+    assert [row(done.stdout, name) for name in ("fails", "true", "passes")] == ["FAILED", "passed", "passed"]
+
+
+def test_steps_that_end_without_a_result_fail_the_whole(tmp_path):
+    done = ci("killed() { kill -9 $BASHPID; }; side_by_side killed; finish", tmp_path)
+    assert done.returncode == 1
+
+
 def test_a_test_run_without_tests_fails(tmp_path):
     (tmp_path / "test_nothing.py").write_text("")
     pytest_run = f"{sys.executable} -m pytest -q -p no:cacheprovider {tmp_path}"
