@@ -1,8 +1,10 @@
-"""The same runs without files: what a rule reads of a step is made of arrays, in a tenth of a millisecond."""
+"""The same runs without files: what a rule reads of a step is made of arrays, once it is asked for."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,11 +95,27 @@ class Steps(made_runs.Run):
         return found
 
 
+def _observed(kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Callable[[], Any]]:
+    """What is kept of these arrays as they are now, each made when it is first asked for.
+
+    A rule asks for a few kinds, and to measure all of them is most of a step's time.
+    """
+    now = [array.copy() for array in arrays.values()]
+    matrices = cache(partial(matrix_of, now, SAMPLE_SIZE))
+    made: dict[str, Callable[[], Any]] = {
+        f"{STATISTICS}{kind}": lambda: matrices()[0],
+        f"{SAMPLES}{kind}": lambda: matrices()[1],
+    }
+    if kind in LIKE_WHOLE_TENSORS:
+        made[f"{DIGESTS}{kind}"] = cache(lambda: np.array([content_digest(array) for array in now], np.int64))
+    return made
+
+
 class Source:
     """What the steps were made of."""
 
     def __init__(self) -> None:
-        self._arrays: dict[tuple[str, int], Any] = {}
+        self._arrays: dict[tuple[str, int], Callable[[], Any]] = {}
         self._facts: dict[int, dict[str, Any]] = {}
         self._layouts: dict[int, Layout] = {}
         self._derived: dict[int, dict[str, Any]] = {}
@@ -112,16 +130,11 @@ class Source:
         }
         self._facts[step] = {**copy.deepcopy(run.facts), "layout": self._layout(step, tensors, run.lasting)}
         for kind, arrays in run.kinds.items():
-            statistics, samples = matrix_of(arrays.values(), SAMPLE_SIZE)
-            self._arrays[f"{STATISTICS}{kind}", step] = statistics
-            self._arrays[f"{SAMPLES}{kind}", step] = samples
-            names |= {f"{STATISTICS}{kind}", f"{SAMPLES}{kind}"}
-            if kind in LIKE_WHOLE_TENSORS:
-                digests = [content_digest(array) for array in arrays.values()]
-                self._arrays[f"{DIGESTS}{kind}", step] = np.array(digests, np.int64)
-                names.add(f"{DIGESTS}{kind}")
+            for name, value in _observed(kind, arrays).items():
+                self._arrays[name, step] = value
+                names.add(name)
         for name, rows in carried.items():
-            self._arrays[f"{SERIES}{name}", step] = np.array(rows, np.float64)
+            self._arrays[f"{SERIES}{name}", step] = partial(np.array, rows, np.float64)
             names.add(f"{SERIES}{name}")
         return ObservedStep(self, step, mode, "worker_0", frozenset(names))
 
@@ -141,7 +154,7 @@ class Source:
         return self._layouts[at]
 
     def value_of(self, name: str, step: int, worker: str | None = None) -> Any:
-        return self._arrays[name, step]
+        return self._arrays[name, step]()
 
     def derived_from(self, layout: Layout) -> dict[str, Any]:
         (at,) = (at for at, known in self._layouts.items() if known is layout)
