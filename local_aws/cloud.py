@@ -202,6 +202,7 @@ class Cloud:
         limit_events(self._limits)
         validate_notifications()
         follow_messages(self._lineages)
+        moto_fixes.list_services_once()
         moto_fixes.make_dynamodb_thread_safe()
         moto_fixes.make_queues_thread_safe()
         moto_fixes.parse_paths_once()

@@ -40,6 +40,14 @@ def import_workflows_without_ec2() -> None:
         package.__path__ = batch.submodule_search_locations or []
 
 
+def list_services_once() -> None:
+    """Keep the names of moto's services: it lists its folder for each request while all others wait."""
+    from moto import backends
+
+    names = tuple(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: names
+
+
 def make_dynamodb_thread_safe() -> None:
     """Serialize writes: two threads can pass the same ConditionExpression, and ADDs lose members."""
     from moto.dynamodb.models import DynamoDBBackend

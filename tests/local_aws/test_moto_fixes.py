@@ -45,6 +45,27 @@ def test_moto_does_not_read_the_times_that_it_writes_into_states():
     assert is_operator.IsTimestamp.string_to_timestamp(written) is None
 
 
+def test_moto_lists_its_folder_for_each_request(monkeypatch: pytest.MonkeyPatch):
+    from moto import backends
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+    listed: list[str] = []
+    list_folder = backends.os.listdir
+    monkeypatch.setattr(backends.os, "listdir", lambda path: listed.append(path) or list_folder(path))
+    monkeypatch.setattr(
+        backends, "list_of_moto_modules", backends.list_of_moto_modules
+    )  # put back afterwards
+    server = DomainDispatcherApplication(create_backend_app)
+    for _ in range(2):
+        assert server.get_backend_for_host("dynamodb") == "dynamodb"
+    assert len(listed) == 2
+
+    moto_fixes.list_services_once()
+    listed.clear()
+    assert server.get_backend_for_host("dynamodb") == "dynamodb"
+    assert listed == []
+
+
 def finishes_while_held(lock: Any, act: Any) -> bool:
     """Whether `act` finishes in another thread while this one holds the lock."""
     with lock:
