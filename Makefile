@@ -4,7 +4,13 @@
 # What one version of Python suffices for: pages and templates are text, the simulation and the local stack run
 # the same handlers whatever the version, and a browser reads what it is given. `make test` runs everything;
 # `make test-version` leaves these out, for a second and third version.
-ONE_VERSION := docs e2e faults/writer fuzz infra local_aws secrets/test_time.py seeds simulation test_mutate.py
+ONE_VERSION := docs e2e faults/writer fuzz infra local_aws secrets/test_time.py seeds simulation test_mutate.py \
+	test_architecture.py test_sizes_and_names.py test_loops.py
+# What the oldest and the newest version suffice for: numbers and text come in and go out. Their code starts no thread
+# or process and asks nothing of the interpreter, as a test checks, so what holds on both holds between them.
+# `make test-version BETWEEN=yes` leaves these out, too.
+OLDEST_AND_NEWEST := diagnosis numbers reports secrets smdebug_default_rules smdebug_rules
+BETWEEN ?=
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c '$(IS_SUPPORTED)' 2>/dev/null && echo $$p && break; done)
@@ -83,7 +89,8 @@ test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(if $(BROWSER),,-m "not browser") $(ARGS)
 
 test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" $(ONE_VERSION:%=--ignore=tests/%) $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" \
+		$(patsubst %,--ignore=tests/%,$(ONE_VERSION) $(if $(BETWEEN),$(OLDEST_AND_NEWEST))) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."

@@ -82,6 +82,45 @@ def test_the_page_on_installing_lists_every_extra_for_users():
     assert listed == set(PROJECT["optional-dependencies"]) - {"dev", "infra"}
 
 
-def test_what_only_one_version_of_python_runs_exists():
-    (named,) = re.findall(r"^ONE_VERSION := (.+)$", MAKEFILE, re.MULTILINE)
-    assert [name for name in named.split() if not (ROOT / "tests" / name).exists()] == []
+def listed(variable: str) -> list[str]:
+    """The words of a variable of the Makefile."""
+    (words,) = re.findall(rf"^{variable} := ((?:.*\\\n)*.+)$", MAKEFILE, re.MULTILINE)
+    return words.replace("\\\n", "").split()
+
+
+@pytest.mark.parametrize("variable", ["ONE_VERSION", "OLDEST_AND_NEWEST"])
+def test_what_some_version_of_python_does_not_run_exists(variable):
+    assert [name for name in listed(variable) if not (ROOT / "tests" / name).exists()] == []
+    assert listed(variable)
+
+
+# What may behave otherwise in each version of Python.
+OF_THE_INTERPRETER = {
+    "ast", "asyncio", "atexit", "concurrent", "ctypes", "dis", "gc", "inspect", "multiprocessing", "pickle",
+    "signal", "subprocess", "sys", "threading", "tokenize", "traceback", "weakref",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", listed("OLDEST_AND_NEWEST"))
+def test_what_the_version_between_does_not_run_asks_nothing_of_the_interpreter(room):
+    places = [ROOT / "layers/smdebug_core/python/smdebug" / room, ROOT / "rules" / room]
+    modules = [path for place in places for path in place.rglob("*.py")]
+    assert len(modules) >= 3
+    asking = {
+        (path.name, name)
+        for path in modules
+        if path.name != "reference.py"  # it writes a page, which is made by one version
+        for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if name in OF_THE_INTERPRETER
+    }
+    assert asking == set()
+
+
+def test_the_version_between_leaves_more_out():
+    def leaves_out(*words: str) -> set[str]:
+        command = ["make", "-n", "-C", str(ROOT), "test-version", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return set(re.findall(r"--ignore=tests/(\S+)", done.stdout))
+
+    assert leaves_out() == set(listed("ONE_VERSION"))
+    assert leaves_out("BETWEEN=yes") == {*listed("ONE_VERSION"), *listed("OLDEST_AND_NEWEST")}

@@ -105,6 +105,16 @@ def test_a_python_that_was_asked_for_must_be_there(tmp_path):
     assert row(done.stdout, "Python 3.99") == "FAILED"
 
 
+def test_the_versions_between_the_oldest_and_the_newest_run_less(tmp_path):
+    said = "make() { echo said $*; }"
+    done = ci(
+        f"{said}; for version in {' '.join(VERSIONS)}; do check_version $version python; done", tmp_path
+    )
+    calls = [line for line in done.stdout.splitlines() if line.startswith("said ")]
+    assert len(calls) == len(VERSIONS) >= 3
+    assert ["BETWEEN=yes" in call for call in calls[1:]] == [True] * (len(VERSIONS) - 2) + [False]
+
+
 def test_the_workflow_runs_each_supported_version():
     job = loaded(".github/workflows/ci.yml")["jobs"]["ci"]
     assert job["strategy"]["matrix"]["python"] == VERSIONS
