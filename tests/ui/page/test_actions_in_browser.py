@@ -11,7 +11,7 @@ from tests.ui.browsing import READY, accessible, choose, click, press, until
 from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
-TEXT = "document.body.innerText"
+TEXT = "(document.body?.innerText ?? '')"  # none while a page is opened
 DIALOG = "[...document.querySelectorAll('dialog')].at(-1)"
 
 

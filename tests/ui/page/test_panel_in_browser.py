@@ -14,7 +14,7 @@ from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
 LAYER = "document.querySelector('.layers button[title=\"{}\"]')"
-TEXT = "document.body.innerText"
+TEXT = "(document.body?.innerText ?? '')"  # none while a page is opened
 PANEL = "document.querySelector('[aria-label=Tensor]')"
 
 
