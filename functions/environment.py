@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from functions.decisions.tenants import Tenants
 from functions.decisions.webhooks import Form
 from smdebug.exceptions import SMDebugError
 
@@ -49,7 +50,7 @@ class Environment:
                 raise BadEnvironment(f"The variable {name} is not set: deploy the stack again.")
             try:
                 values[known.name] = known.metadata["read"](environ[name])
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, KeyError) as error:
                 raise BadEnvironment(
                     f"The variable {name} cannot be read: {error}. Deploy the stack again."
                 ) from error
@@ -75,6 +76,10 @@ class IndexAccess(TableAccess):
     incomplete_step_timeout: float = _variable("SMDEBUG_INCOMPLETE_STEP_TIMEOUT", float)
     stall_timeout: float = _variable("SMDEBUG_STALL_TIMEOUT", float)
     silence_timeout: float = _variable("SMDEBUG_SILENCE_TIMEOUT", float)
+    tenants: Tenants = _variable("SMDEBUG_TENANTS", Tenants.parse)
+    custom_rules_per_run: int = _variable("SMDEBUG_CUSTOM_RULES_PER_RUN", int)
+    custom_gb_seconds: int = _variable("SMDEBUG_CUSTOM_GB_SECONDS", int)
+    custom_memory_mb: int = _variable("SMDEBUG_CUSTOM_MEMORY", int)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from functions.decisions.job_ownership import JobClaims
 from functions.decisions.webhooks import Answer
 from smdebug.exceptions import DamagedFile
 from smdebug.service.step_index.item_reader import Item, ItemReader
@@ -152,6 +153,9 @@ class TrainingJobs(Protocol):
 
     def in_progress(self, prefix: str) -> list[str]:
         """Return the names of up to 100 jobs in progress with that prefix. `TooMuch`, `NotDone`."""
+
+    def claims_of(self, name: str) -> JobClaims:
+        """Return what the job's description and tags say of the runs that it trains. `TooMuch`, `NotDone`."""
 
     def stop(self, name: str) -> None:
         """Stop the job, unless it is stopping already. `TooMuch`, `NotDone`."""

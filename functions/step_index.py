@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from functions.event_batches import Pending, pending
-from functions.ports import PRESENT, ItemStore, Only, Refused
+from functions.ports import ALWAYS, PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from smdebug.service.records import Layout, RunRecord, StepRecord
 from smdebug.service.step_index import items
@@ -111,6 +111,14 @@ class StepIndex:
             self._store.delete(items.PAST_RUNS, watched.run)
             return False
         return True
+
+    def run_below(self, run: str) -> str | None:
+        """Return a run in a folder below this place that is or was watched; None if there is none."""
+        for listed in (items.RUNS, items.PAST_RUNS):
+            first = f"{run}/"
+            for item in self._store.query(listed, first=first, last=first + items.LAST, limit=1):
+                return str(item["sk"])
+        return None
 
     # What the table may delete
 
@@ -288,6 +296,24 @@ class StepIndex:
             set={"m": mode, "ms": mode_step, "l": layout},
             add=by,
         )
+
+    # The budget of custom rules
+
+    def spend(self, run: str, day: str, amount: int, *, most: int | None = None) -> bool:
+        """Add to what the run has spent on that day; return False if that would be more than `most`."""
+        only = ALWAYS if most is None else Only(below={"used": most - amount + 1})
+        try:
+            self._store.update(
+                items.run_pk(run), items.spent_sk(day), add={"used": amount}, set=self._expires(), only=only
+            )
+        except Refused:
+            return False
+        return True
+
+    def spent(self, run: str, day: str) -> int:
+        """Return what the run has spent on that day."""
+        item = self._store.get(items.run_pk(run), items.spent_sk(day))
+        return 0 if item is None else int(item["used"])
 
     # Findings
 

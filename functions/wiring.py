@@ -60,6 +60,10 @@ def settings(environment: IndexAccess) -> Settings:
         "stall_timeout": environment.stall_timeout,
         "silence_timeout": environment.silence_timeout,
         "custom_functions": names,
+        "tenants": environment.tenants,
+        "custom_rules_per_run": environment.custom_rules_per_run,
+        "custom_gb_seconds": environment.custom_gb_seconds,
+        "custom_memory_mb": environment.custom_memory_mb,
     }
     if isinstance(environment, ClaimEnvironment):
         of_all |= {

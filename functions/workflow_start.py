@@ -31,7 +31,7 @@ def start_evaluation(
         return
     names = [*record.groups, *([RUN_ITSELF] if record.outbox else [])]
     groups = [workflow_group(group) for group in names if only is None or group in only]
-    finish = record.is_ending
+    finish = record.is_ending and not record.is_refused  # nothing of that place is summed up
     until = datetime.fromtimestamp(world.clock.now() + world.settings.execution, UTC)
     request = {
         "run": run,

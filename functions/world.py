@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from functions.decisions.tenants import Tenants
 from functions.ports import CheckQueue, Clock, Lender, Objects, Schedules, Workflow
 from functions.step_index import StepIndex
 
@@ -32,6 +33,12 @@ class Settings:
     sandbox: str = ""  # the function that runs rules loaded from S3
     rule_sources: tuple[str, ...] = ()  # the prefixes they may be loaded from: s3://bucket/prefix/
     partition: str = "aws"
+
+    # What one run may take of what belongs to all
+    tenants: Tenants = field(default_factory=Tenants)
+    custom_rules_per_run: int = 10
+    custom_gb_seconds: int = 100_000  # of a run's custom rules in a day
+    custom_memory_mb: int = 1024  # of the functions that run them
 
     # Limits of the application
     end_grace: int = 1800  # five times as long as a message of a failed batch is hidden

@@ -23,14 +23,13 @@ from infra.packaging.assets import ROOT, bundle, copied
 from infra.packaging.core_layer import PYTHON, install
 from infra.packaging.fingerprints import fingerprint_of
 from infra.python_function import PythonFunction, Shared, allow
-from infra.settings import Architecture, Settings, SettingsError
+from infra.settings import LONGEST_JOB, Architecture, Settings, SettingsError
 from infra.storage.run_bucket import RULE_SOURCES as OWN_SOURCES
 from infra.storage.run_bucket import STATE, RunBucket
 
 MOST_FILES = 25
 MOST_NAMES = 2400  # bytes of a function's environment of 4 KB for the rules and their functions
 _FUNCTION_NAME = 64  # characters, the longest that Lambda accepts
-TIMEOUT = 120
 NARROWED = "The upper limit of what a claim lends; its session policy allows one run and one state key."
 _HANDLER = "functions.handlers.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
@@ -131,7 +130,9 @@ class CustomRules(Construct):
         """Fetch a rule's source, and lend it credentials that are narrowed to one run."""
         self.let_know_rules(function)
         function.knows(CUSTOM_RULE_SANDBOX, self._sandbox.name)
-        prefixes = [f"s3://{bucket.name}/{OWN_SOURCES}", *settings.rule_sources]
+        # With tenants, each has sources of its own: a folder that all can read belongs to none of them.
+        own = [] if settings.tenants else [f"s3://{bucket.name}/{OWN_SOURCES}"]
+        prefixes = [*own, *settings.rule_sources]
         elsewhere = [prefix.removeprefix("s3://") for prefix in settings.rule_sources]
         if elsewhere:  # besides the bucket itself
             function.may(
@@ -166,11 +167,12 @@ class CustomRules(Construct):
             shared=shared,
             handler=_HANDLER,
             does=does,
-            timeout=TIMEOUT,
+            timeout=LONGEST_JOB,
             memory_mb=shared.settings.memory_mb,
             scratch_mb=shared.settings.scratch_mb,
             is_trusted=False,
             code=code,
+            reserved=shared.settings.custom_concurrency,
         )
 
 

@@ -63,6 +63,8 @@ IN_SSM = "ssm:"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
+_MOST_TENANTS = 700
+LONGEST_JOB = 120  # seconds, of a function with custom rules
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,14 @@ class Settings:
     """`s3://bucket/prefix/` of custom rules, besides `rule-sources/` of the bucket."""
     other_buckets: tuple[str, ...] = ()
     """Buckets with runs that rules may compare with (`other_trials`); they are only read."""
+    tenants: tuple[str, ...] = ()
+    """`name=folder/` of each tenant, whose runs may compare only with each other; by default each folder."""
+    custom_rules_per_run: int = 10
+    """How many custom rules a run may have; each runs in a function of its own, beside the others."""
+    custom_gb_seconds: int = 100_000
+    """What the custom rules of one run may use in a day; then they are stopped."""
+    custom_concurrency: int = 0
+    """How many of each function with custom rules may run at once; needs an account with 200 or more."""
     workflow_type: WorkflowType = WorkflowType.EXPRESS
     """`express` costs a tenth; `standard` keeps the history of each execution for 90 days."""
     alert_emails: tuple[str, ...] = ()
@@ -129,6 +139,8 @@ class Settings:
     def __post_init__(self) -> None:
         for check in (
             self._check_buckets,
+            self._check_tenants,
+            self._check_budget,
             self._check_endpoints,
             self._check_numbers,
             self._check_default_rules,
@@ -185,6 +197,51 @@ class Settings:
                 f"set a lifecycle rule on {self.bucket!r} yourself, or omit `bucket`."
             )
 
+    def tenant_prefixes(self, bucket: str) -> list[tuple[str, str]]:
+        """Return each tenant's name with its prefix, as `bucket/folder/`."""
+        pairs = [entry.partition("=")[::2] for entry in self.tenants]
+        return [
+            (
+                name,
+                place.removeprefix("s3://") if place.startswith("s3://") else f"{bucket}/{place.lstrip('/')}",
+            )
+            for name, place in pairs
+        ]
+
+    def _check_tenants(self) -> None:
+        for entry in self.tenants:
+            name, equals, place = entry.partition("=")
+            folder = r"(\*|(?!\.{1,2}/)[^*?/\\]+)/"
+            bucket = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/"
+            match = re.fullmatch(rf"/|(?:{bucket})?(?:{folder})*", place)
+            if not (re.fullmatch(r"[\w-]{1,64}", name, re.ASCII) and equals and place and match):
+                raise SettingsError(
+                    f"tenants: {entry!r} is not a tenant: write name=folder/ with a final slash, such as "
+                    "vision=teams/vision/, name=*/ for each folder, or name=s3://bucket/folder/."
+                )
+            if match[1] and match[1] not in (self.bucket, *self.other_buckets):
+                raise SettingsError(
+                    f"tenants: {entry!r} is in another bucket: name {match[1]!r} in other_buckets, which "
+                    "lets the rules read it."
+                )
+        size = sum(len(entry) + 8 for entry in self.tenants)
+        if size > _MOST_TENANTS:
+            raise SettingsError(
+                f"tenants takes {size} bytes, and {_MOST_TENANTS} fit into a function's environment: put the "
+                "tenants below one folder and write name=folder/*/."
+            )
+
+    def _check_budget(self) -> None:
+        if not 1 <= self.custom_rules_per_run <= 100:
+            raise SettingsError(f"custom_rules_per_run={self.custom_rules_per_run} is outside 1 to 100.")
+        at_once = self.custom_rules_per_run * self.memory_mb * LONGEST_JOB // 1024
+        if not 2 * at_once <= self.custom_gb_seconds <= 1_000_000_000:
+            raise SettingsError(
+                f"custom_gb_seconds={self.custom_gb_seconds} is outside {2 * at_once} to 1000000000: each "
+                f"job reserves {LONGEST_JOB} s of {self.memory_mb} MB, and a run may have "
+                f"{self.custom_rules_per_run} at once."
+            )
+
     def _check_stack(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", self.stack):
             raise SettingsError(
@@ -218,6 +275,16 @@ class Settings:
 
     def _check_concurrency(self) -> None:
         limit, reserved = self.account_concurrency, self.reserved_concurrency
+        custom = self.custom_concurrency
+        if custom < 0:
+            raise SettingsError(f"custom_concurrency={custom} is negative.")
+        functions = 1 + len([file for file in self.custom_rules.glob("*.py") if file.name[0] != "_"])
+        if custom and reserved + custom * functions > limit - 100:
+            raise SettingsError(
+                f"custom_concurrency={custom} for each of {functions} functions and "
+                f"reserved_concurrency={reserved} leave less than the 100 of {limit} that Lambda keeps "
+                "unreserved (account_concurrency): use fewer, or ask AWS for a higher quota."
+            )
         if not SMALLEST_ACCOUNT <= limit <= 100_000:
             raise SettingsError(
                 f"account_concurrency={limit} is outside {SMALLEST_ACCOUNT} to 100000: `aws lambda "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from constructs import Construct
 
 from infra import names
@@ -65,7 +67,7 @@ class TrainingDebugger(Construct):
             layer.version,
             foundation.undelivered.queue,
             settings,
-            _environment(settings, foundation.deployment),
+            _environment(settings, foundation),
         )
         return Functions(self, shared=shared, schedules=foundation.schedules)
 
@@ -85,11 +87,20 @@ class TrainingDebugger(Construct):
         return alarms.show(functions.monitored).dashboard_name
 
 
-def _environment(settings: Settings, deployment: str) -> dict[str, str]:
+def _environment(settings: Settings, foundation: Foundation) -> dict[str, str]:
     """The settings that every trusted function gets; the handlers have no defaults of their own."""
+    tenants = {
+        "prefixes": settings.tenant_prefixes(foundation.bucket.name),
+        # Without tenants, whoever deploys has named these buckets for all runs.
+        "shared": [] if settings.tenants else [f"{bucket}/" for bucket in settings.other_buckets],
+    }
     return {
-        names.METRICS_OF: deployment,
+        names.METRICS_OF: foundation.deployment,
         names.DEFAULT_RULES: ",".join(settings.default_rules),
+        names.TENANTS: json.dumps(tenants),
+        names.CUSTOM_RULES_PER_RUN: str(settings.custom_rules_per_run),
+        names.CUSTOM_GB_SECONDS: str(settings.custom_gb_seconds),
+        names.CUSTOM_MEMORY: str(settings.memory_mb),
         names.INDEX_RETENTION: str(settings.index_retention_days * 86_400),
         names.INCOMPLETE_STEP_TIMEOUT: str(settings.incomplete_step_timeout_seconds),
         names.STALL_TIMEOUT: str(settings.stall_timeout_seconds),

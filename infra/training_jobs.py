@@ -8,11 +8,15 @@ from infra.python_function import PythonFunction
 
 
 def let_stop_jobs(function: PythonFunction) -> None:
-    """Stop the jobs of a finding, by exact name or by prefix."""
+    """Stop the job of a finding, if its description or a tag says that it trains the run."""
+    jobs = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"
     function.may(
+        "sagemaker:DescribeTrainingJob",
+        "sagemaker:ListTags",
         "sagemaker:StopTrainingJob",
-        on=[f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"],
-        because="The job of a run is known only when a rule asks to stop it.",
+        on=[jobs],
+        because="The job of a run is known only when a rule asks to stop it, and its description then says "
+        "whether it trains the run.",
     )
     function.may(
         "sagemaker:ListTrainingJobs",

@@ -1,8 +1,12 @@
-"""SageMaker's training jobs: find them by a prefix of their names, and stop them."""
+"""SageMaker's training jobs: find them by a prefix of their names, ask what they train, stop them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from functions.adapters.asking import Client, ask
+from functions.decisions.job_ownership import JobClaims, claims_of
 from functions.ports import NotDone
 
 _LONGEST_NAME = 63
@@ -26,6 +30,17 @@ class SageMakerJobs:
         )
         names = [str(job["TrainingJobName"]) for job in answer["TrainingJobSummaries"]]
         return [name for name in names if name.startswith(prefix)]
+
+    def claims_of(self, name: str) -> JobClaims:
+        description = ask(self._client, "describe_training_job", TrainingJobName=name)
+        tags: list[Mapping[str, Any]] = []
+        request = {"ResourceArn": description["TrainingJobArn"]}
+        while True:
+            answer = ask(self._client, "list_tags", **request)
+            tags += answer.get("Tags", [])
+            if not answer.get("NextToken"):
+                return claims_of(description, tags)
+            request["NextToken"] = answer["NextToken"]
 
     def stop(self, name: str) -> None:
         try:

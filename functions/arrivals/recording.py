@@ -15,7 +15,7 @@ from functions.arrivals.rules_file import record_rules
 from functions.arrivals.steps import record_steps
 from functions.decisions.messages import Arrival, Kind, comparable
 from functions.lifecycle.announced_end import announce_end
-from functions.lifecycle.beginning import begin
+from functions.lifecycle.beginning import begun
 from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.service.records import RunState
@@ -23,7 +23,9 @@ from smdebug.service.records import RunState
 
 def record_arrivals(world: World, run: str, arrivals: Sequence[Arrival], *, attempt: str = "") -> None:
     """Record the files of one run and start the evaluation of what they complete."""
-    record = world.index.run(run) or begin(world, run)
+    record = begun(world, run)
+    if record is None:
+        return
     for arrival in _latest(arrivals, Kind.RULES):
         record = record_rules(world, record, arrival)
     for arrival in _collections_files(arrivals, record.collections_worker):

@@ -13,6 +13,7 @@ from functions.decisions.configuration import (
     is_custom,
     read_rules,
     what_changed,
+    within_share,
 )
 from functions.decisions.messages import (
     Arrival,
@@ -116,7 +117,11 @@ def requested_rules(world: World, run: str) -> tuple[tuple[RuleConfiguration, ..
         return None, ""
     except (RulesFileError, DamagedFile) as problem:
         return None, str(problem)
-    return read.with_default(lambda: default_rules(world.settings.default_rules)), read.trouble
+    rules = read.with_default(lambda: default_rules(world.settings.default_rules))
+    kept, too_many = within_share(
+        rules, world.settings.custom_functions, most=world.settings.custom_rules_per_run
+    )
+    return kept, "\n".join(filter(None, (read.trouble, too_many)))
 
 
 def groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:

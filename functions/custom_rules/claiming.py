@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from functions.custom_rules import jobs
+from functions.custom_rules.budget import reserve, why_spent
 from functions.custom_rules.credentials import LENT_FOR, TooManyRuns, session_policy
 from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.custom_rules.sources import Source, SourceRefused, source_of
@@ -23,6 +24,7 @@ from functions.evaluation.last_evaluations import (
     sees_end,
 )
 from functions.evaluation.leased_group import LeasedGroup, current_record, wants
+from functions.evaluation.other_runs import OtherRunRefused, refuse_strangers
 from functions.evaluation.run_history import IndexedHistory
 from functions.evaluation.shown_listing import attempts_of
 from functions.evaluation.stepping import StepWalk
@@ -119,10 +121,15 @@ def _hand_over(leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool) -> 
         return None
     configuration = leased.configuration(rule)
     try:
+        refuse_strangers(leased.world.settings.tenants, leased.record.run, configuration)
         source = source_of(leased.world, leased.record.run, configuration, pinned=rule.source_digest)
         job = {**_job(leased, rule, configuration, source, asked), "at_end": at_end}
-    except (SourceRefused, TooManyRuns, SMDebugValueError) as problem:
+    except (OtherRunRefused, SourceRefused, TooManyRuns, SMDebugValueError) as problem:
         leased.fail_rule(rule, str(problem))
+        return None
+    reserved = reserve(leased.world, leased.record.run)
+    if reserved is None:
+        leased.stop_rule(rule, why_spent(leased.world, leased.record.run))
         return None
     claimed = Claimed(
         token=leased.group.token,
@@ -133,6 +140,7 @@ def _hand_over(leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool) -> 
         ended=leased.record.has_ended,
         source_digest=source.digest,
         at_end=at_end,
+        reserved=reserved.to_dict(),
     )
     return {"function": source.function, "job": job, "claim": claimed.to_dict()}
 

@@ -12,6 +12,7 @@ from smdebug.files.names import END_MARKER
 
 LENT_FOR = 900  # seconds: the shortest session of STS
 LONGEST_POLICY = 2048  # characters that STS accepts
+_LISTED = ("events/", "index/", "collections/", END_MARKER)
 _READ = ("events/*", "index/*", "collections/*", END_MARKER)
 
 
@@ -29,24 +30,32 @@ def session_policy(
 ) -> dict[str, Any]:
     """Return the session policy: read the files of these runs, keep state below `state`.
 
-    Only files that trainings write can be read, not those that the application keeps beside a run.
+    Only files that trainings write can be read, not those that the application keeps beside a run. Of the run
+    itself not those of runs in folders below it either: whoever writes to a folder makes it a run.
     """
 
     def arn(place: str) -> str:
         return f"arn:{partition}:s3:::{place}"
 
     runs = list(dict.fromkeys(f"{place.strip('/')}/" for place in (run, *others)))
+    own, compared = runs[0], runs[1:]
     own_state = arn(f"{_literal(run.strip('/'))}/{_literal(state)}*")
     sources = [arn(_literal(source.removeprefix("s3://")))] if source else []
     by_bucket: dict[str, list[str]] = {}
     for place in runs:
         bucket, prefix = bucket_and_prefix(place.rstrip("/"))
-        by_bucket.setdefault(bucket, []).append(f"{_literal(prefix)}*")
+        folders = _LISTED if place == own else ("",)
+        by_bucket.setdefault(bucket, []).extend(f"{_literal(prefix)}{folder}*" for folder in folders)
     statements: list[dict[str, Any]] = [
         {
             "Effect": "Allow",
             "Action": "s3:GetObject",
-            "Resource": [*(arn(f"{_literal(place)}*") for place in runs), *sources],
+            "Resource": [
+                *(arn(f"{_literal(own)}{kind}") for kind in _READ),
+                own_state,
+                *(arn(f"{_literal(place)}*") for place in compared),
+                *sources,
+            ],
         },
         {
             "Effect": "Deny",

@@ -9,7 +9,7 @@ import json
 import lzma
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
@@ -54,6 +54,7 @@ class Claimed:
     ended: bool
     source_digest: str = ""
     at_end: bool = False  # evaluates the whole run, which ended with the step
+    reserved: Mapping[str, Any] = field(default_factory=dict)  # of the run's budget
 
     @property
     def asked(self) -> tuple[int, ...]:

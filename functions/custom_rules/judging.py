@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.custom_rules.answers import Answer, AnswerRefused, Died, read_answer
+from functions.custom_rules.budget import Reservation, give_back
 from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.decisions.rule_lifecycle import judge
 from functions.decisions.settling import Ready
@@ -51,6 +52,8 @@ def commit_answer(world: World, run: str, group: str, claim: Mapping[str, Any], 
         if not more:
             finish_if_ended(leased)
     commit(leased)
+    if claimed.reserved:
+        give_back(world, run, Reservation.from_dict(claimed.reserved))
     return reply(world, run, group, leased.group.outbox, more=more)
 
 

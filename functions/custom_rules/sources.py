@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from functions.decisions.tenants import Tenants
 from functions.world import World
 from smdebug.exceptions import AccessDenied, ObjectMissing, SMDebugError, SMDebugValueError
 from smdebug.service.records import RuleConfiguration
@@ -45,7 +46,7 @@ def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: 
         return Source(function)
     if not world.settings.sandbox:
         raise SourceRefused(f"{uri} cannot be run: this stack has no function for rules from S3.")
-    refuse_elsewhere(uri, allowed(world.settings.rule_sources, run))
+    refuse_elsewhere(uri, allowed(world.settings.rule_sources, run, world.settings.tenants))
     text = _read(world, uri)
     digest = sha256(text).hexdigest()
     if pinned and digest != pinned:
@@ -61,8 +62,13 @@ def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: 
     return Source(world.settings.sandbox, handed, digest)
 
 
-def allowed(prefixes: tuple[str, ...], run: str) -> tuple[str, ...]:
-    """Return the prefixes for rules: those of the stack, or else one in the run's bucket."""
+def allowed(prefixes: tuple[str, ...], run: str, tenants: Tenants | None = None) -> tuple[str, ...]:
+    """Return the prefixes for rules: those of the stack and of the run's tenant.
+
+    Without either, it is one in the run's bucket.
+    """
+    if tenants is not None and tenants.prefixes:
+        return (*prefixes, *tenants.source_prefixes_of(run))
     return prefixes or (f"s3://{run.partition('/')[0]}/{OWN_SOURCES}",)
 
 
@@ -74,8 +80,8 @@ def refuse_elsewhere(uri: str, prefixes: tuple[str, ...]) -> None:
         raise SourceRefused(f"{uri!r} is not the address of a file: write s3://bucket/path/rule.py")
     if not any(uri.startswith(prefix.rstrip("/") + "/") for prefix in prefixes):
         raise SourceRefused(
-            f"Rules are not loaded from {uri}: this stack allows {', '.join(prefixes)}. Upload the file "
-            "there, or allow its prefix in the settings of the stack (rule_sources)."
+            f"Rules are not loaded from {uri}: this run may use {', '.join(prefixes) or 'none'}. Upload the "
+            "file there, or allow its prefix in the settings of the stack (rule_sources, tenants)."
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from functions.decisions.job_ownership import RUN_TAG, JobClaims
 from functions.decisions.rule_events import outcome_id
 from smdebug.files.zoom_request import STEPS, ZoomRequest, patterns_for
 from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, ZOOM_IN
@@ -19,6 +20,7 @@ JOB = "training job"
 CONTROL_OBJECT = "control object"
 MESSAGE = "message"
 NOTHING = "nothing"
+MOST_CANDIDATES = 20  # jobs that are described to find the run's own
 
 Detail = Mapping[str, Any]
 
@@ -44,7 +46,7 @@ class _Planned:
 
 @dataclass(frozen=True)
 class StopJob(_Planned):
-    """Stop the run's own training job: of that name, or the only one in progress with that prefix."""
+    """Stop the run's own training job, if it says so: of that name, or the only one with that prefix."""
 
     effect = JOB
     name: str | None
@@ -91,19 +93,32 @@ def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
     return tuple(deed for action in detail.get("actions") or () for deed in _deeds(detail, action, endpoints))
 
 
-def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | None, str]:
-    """Return the run's own job among those in progress, or None and the reason."""
+def candidates(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[list[str], str]:
+    """Return the jobs in progress that may be the run's own, likely ones first; or why there are none."""
     names = [name for name in in_progress if name.startswith(prefix)]
-    # SageMaker saves a job's tensors below a folder of its name.
-    own = [name for name in names if name in run.split("/")]
-    if len(own) == 1:
-        return own[0], ""
     if not names:
-        return None, f"No training job in progress has a name that begins with {prefix!r}."
+        return [], f"No training job in progress has a name that begins with {prefix!r}."
+    # SageMaker saves a job's tensors below a folder of its name.
+    names.sort(key=lambda name: name not in run.split("/"))
+    return names[:MOST_CANDIDATES], ""
+
+
+def own_job(run: str, described: Sequence[JobClaims]) -> tuple[str | None, str]:
+    """Return the only job in progress that says that it trains the run, or None and the reason."""
+    own = [job for job in described if job.trains(run)]
+    running = [job.name for job in own if job.in_progress]
+    if len(running) == 1:
+        return running[0], ""
+    if running:
+        return None, f"Several training jobs say that they train s3://{run} ({', '.join(running[:5])})."
+    if own:
+        return None, f"The training job {own[0].name} is not in progress."
+    names = [job.name for job in described]
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    which = f"The training job {shown} does not say" if len(names) == 1 else f"None of the jobs {shown} says"
     return None, (
-        f"None of the training jobs in progress that begin with {prefix!r} ({shown}) is known to save to "
-        f"s3://{run}. A run may stop only its own job, whose name is part of the run's prefix."
+        f"{which} that it trains s3://{run}. A run may stop only its own job: its output path, checkpoint, "
+        f"debug hook's address or tag {RUN_TAG} has to contain the run."
     )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "parse_rules",
     "read_rules",
     "what_changed",
+    "within_share",
 ]
 
 MOST_DETACHED = 30
@@ -86,6 +87,25 @@ def group_of(configuration: RuleConfiguration, deployed: Collection[str] = ()) -
     """
     is_custom = configuration.source is not None or configuration.rule in deployed
     return custom_group(configuration.id) if is_custom else BUILT_IN
+
+
+def within_share(
+    rules: Iterable[RuleConfiguration], deployed: Collection[str], *, most: int
+) -> tuple[tuple[RuleConfiguration, ...], str]:
+    """Return the rules with only the first `most` custom ones, and what was left out.
+
+    Each custom rule runs in a function of its own, beside the others of all runs.
+    """
+    rules = tuple(rules)
+    custom = [rule for rule in rules if group_of(rule, deployed) != BUILT_IN]
+    left_out = custom[most:]
+    if not left_out:
+        return rules, ""
+    names = ", ".join(rule.name for rule in left_out[:5]) + (", …" if len(left_out) > 5 else "")
+    return tuple(rule for rule in rules if rule not in left_out), (
+        f"The run has {len(custom)} custom rules, and {most} are evaluated (setting custom_rules_per_run). "
+        f"Left out: {names}. Check several things in one rule, or split the run's rules."
+    )
 
 
 def custom_group(rule_id: str) -> str:

@@ -61,7 +61,7 @@ def _read_lanes(leased: LeasedGroup, wanted: Iterable[RuleConfiguration]) -> Non
 def _attach(leased: LeasedGroup, configuration: RuleConfiguration, *, lanes: bool) -> None:
     known = leased.rule(configuration.id)
     if known is not None:
-        if known.status is RuleStatus.STOPPED and known.is_over:
+        if known.status is RuleStatus.STOPPED and known.is_over and not known.out_of_budget:
             _attach_again(leased, known, configuration, lanes=lanes)
         return
     rule = RuleRecord(

@@ -8,7 +8,7 @@ from typing import Any
 
 from functions.decisions.detail_types import CONDITION_MET
 from functions.decisions.outbox import Moment, OutboxEntry, Overflow
-from functions.decisions.rule_lifecycle import Transition, fail
+from functions.decisions.rule_lifecycle import Transition, fail, stop
 from functions.evaluation.rule_bench import RuleBench
 from functions.run_record import in_trouble
 from functions.telemetry import metrics
@@ -64,6 +64,11 @@ class LeasedGroup:
         """Set the rule to Error and count it for the alarm."""
         self.apply(fail(rule, self.configuration(rule), problem, self.moment()))
         metrics({"RuleErrors": (1, "Count")})
+
+    def stop_rule(self, rule: RuleRecord, reason: str) -> None:
+        """Stop a rule for good, as its run has spent the budget of custom rules."""
+        self.apply(stop(replace(rule, out_of_budget=True), self.configuration(rule), reason, self.moment()))
+        metrics({"RulesOutOfBudget": (1, "Count")})
 
     def report(self, problem: str) -> None:
         """Report a problem with the files of the run's steps, once; evaluation continues."""

@@ -9,6 +9,7 @@ from typing import Any
 from functions.decisions.configuration import check
 from functions.decisions.diagnoses import restored
 from functions.decisions.rule_states import is_inline
+from functions.evaluation.other_runs import refuse_strangers
 from functions.evaluation.run_history import IndexedHistory
 from functions.evaluation.run_views import as_listed, collections_of
 from functions.ports import TooMuch
@@ -193,6 +194,7 @@ class RuleBench:
         problem = check(configuration, every_rule())
         if problem is not None:
             raise SMDebugError(problem)
+        refuse_strangers(self._world.settings.tenants, self._record.run, configuration)
         rule = make_rule(
             find_rule(configuration.rule).load(),
             self.trial,

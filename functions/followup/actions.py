@@ -15,6 +15,7 @@ from functions.decisions.action_plan import (
     RequestStop,
     RequestZoom,
     StopJob,
+    candidates,
     own_job,
     plan,
 )
@@ -142,9 +143,12 @@ def _carry_out(ports: ActionPorts, action: PlannedAction, detail: Mapping[str, A
 
 
 def _stop_job(ports: ActionPorts, action: StopJob, run: str) -> tuple[bool, str]:
-    name, why_not = action.name, ""
-    if name is None:
-        name, why_not = own_job(run, action.prefix, ports.jobs.in_progress(action.prefix))
+    names, why_not = [action.name] if action.name else [], ""
+    if not names:
+        names, why_not = candidates(run, action.prefix, ports.jobs.in_progress(action.prefix))
+    name = None
+    if names:
+        name, why_not = own_job(run, [ports.jobs.claims_of(name) for name in names])
     if name is None:
         return False, why_not
     ports.jobs.stop(name)

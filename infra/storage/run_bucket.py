@@ -117,8 +117,8 @@ class RunBucket(Construct):
         self._let_write(function, ZOOM)
 
     def keys(self, below_a_run: str) -> list[str]:
-        """The ARNs of these keys of any run, including a run at the bucket's root."""
-        return [f"{self.arn}/*/{below_a_run}", f"{self.arn}/{below_a_run}"]
+        """The ARNs of these keys of any run. The bucket's root is not a run."""
+        return [f"{self.arn}/*/{below_a_run}"]
 
     def _let_write(self, function: PythonFunction, key: str) -> None:
         function.may("s3:PutObject", on=self.keys(key), because=OUR_OWN_KEYS)

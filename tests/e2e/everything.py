@@ -83,6 +83,7 @@ def remembering(debugger) -> dict:
 def run_everything(debugger) -> None:
     a_whole_run(debugger)
     a_run_at_the_root_of_the_bucket(PatientDebugger(debugger.aws))
+    a_run_named_after_the_job_of_another(debugger)
     a_finished_run_that_resumes_unnoticed(debugger)
     rules_that_ask_for_missing_objects(debugger)
     a_custom_rule_that_waits_alone(debugger)
@@ -169,16 +170,36 @@ def end_a_training_job(aws) -> None:
 
 
 def a_run_at_the_root_of_the_bucket(debugger) -> None:
-    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining", "zoomin"]}
-    debugger.attach("", [stop, remembering(debugger)])
-    saver = Saver(debugger.storage("")).begin()
-    for step in range(4):
-        saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
-    run = debugger.wait("", through=3)
-    wait_until(debugger.aws, lambda: has_taken(run, "stoptraining", "zoomin"), "the actions at the root")
-    saver.end()
-    debugger.finish("")
-    wait_for_report(debugger, "")
+    """It is refused, and nothing is read or written there."""
+    Saver(debugger.storage("")).begin().save(0, FAILING)
+    run = debugger.run("")
+    wait_until(debugger.aws, lambda: run.look().record.is_refused, "the refusal")
+
+
+def a_run_named_after_the_job_of_another(debugger) -> None:
+    """The job's description does not name the run, so the job is not stopped."""
+    create_training_job(debugger.aws, "victim-2026")
+    name = "x/victim-2026/debug-output"
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
+    debugger.attach(name, [stop])
+    Saver(debugger.storage(name)).begin().save(0, FAILING)
+    run = debugger.wait(name, through=0)
+
+    def was_refused() -> bool:
+        return any("does not say that it trains" in outcome.message for outcome in run.actions())
+
+    wait_until(debugger.aws, was_refused, "the refusal to stop a stranger's job")
+
+
+def create_training_job(aws, name: str) -> None:
+    aws.client("sagemaker").create_training_job(
+        TrainingJobName=name,
+        AlgorithmSpecification={"TrainingInputMode": "File", "TrainingImage": "image"},
+        RoleArn="arn:aws:iam::123456789012:role/training",
+        OutputDataConfig={"S3OutputPath": "s3://elsewhere/out"},
+        ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 60},
+    )
 
 
 def wait_for_report(debugger, name: str) -> None:

@@ -65,6 +65,10 @@ def deployed() -> Iterator[Deployed]:
             "SMDEBUG_STALL_TIMEOUT": "1800",
             "SMDEBUG_SILENCE_TIMEOUT": "21600",
             "SMDEBUG_CUSTOM_RULES": "{}",
+            "SMDEBUG_TENANTS": '{"prefixes": [["all", "runs/"]], "shared": []}',
+            "SMDEBUG_CUSTOM_RULES_PER_RUN": "10",
+            "SMDEBUG_CUSTOM_GB_SECONDS": "100000",
+            "SMDEBUG_CUSTOM_MEMORY": "1024",
         }
         with patch.dict(os.environ, environment):
             _forget(wiring)

@@ -1,9 +1,10 @@
-"""The settings of a stack that was deployed with infra's defaults."""
+"""The settings of a stack that was deployed with infra's defaults, and whose bucket has one tenant."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from functions.decisions.tenants import Tenants
 from functions.world import Settings
 
 KEPT_FOR = 90 * 86_400.0
@@ -16,5 +17,6 @@ def settings(**changes: Any) -> Settings:
         "incomplete_step_timeout": 900.0,
         "stall_timeout": 1800.0,
         "silence_timeout": 6 * 3600.0,
+        "tenants": Tenants((("all", "runs/"),)),
     }
     return Settings(**{**defaults, **changes})

@@ -8,6 +8,7 @@ from functions import wiring
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
 from functions.decisions.action_plan import Endpoints
+from functions.decisions.job_ownership import JobClaims
 from functions.followup.action_outcomes import OutcomesInIndex
 from functions.followup.actions import CLAIMED_FOR, ActionPorts, carry_out
 from functions.handlers import act
@@ -93,12 +94,6 @@ def test_a_zoom_into_nothing_is_refused(aws):
     assert "tensor_regex" in outcome["message"]
 
 
-def test_a_run_at_the_root_of_its_bucket_is_asked_there(aws):
-    index_of(aws).groups.begin("runs", GroupRecord("builtin"))
-    act.handler(event(STOP, run="runs"), None)
-    assert aws.s3.get_object(Bucket="runs", Key="control/stop")["ContentType"] == "application/json"
-
-
 def test_the_same_finding_twice_is_acted_upon_once(aws):
     for _ in range(2):
         act.handler(event(STOP, MAIL), None)
@@ -130,7 +125,7 @@ def test_the_job_of_the_run_is_stopped_besides():
 
 def test_a_missing_job_is_an_outcome_and_the_other_actions_are_done():
     memory = Memory()
-    memory.trouble = {"stop": NotDone("there is no such job")}
+    memory.trouble = {"describe": NotDone("there is no such job")}
     carry_out(memory.ports(), event(STOP, MAIL, job="gone")["detail"])
     assert [outcome["done"] for outcome in memory.kept.values()] == [True, False, True]
     assert [outcome["message"] for outcome in memory.kept.values()][1] == "there is no such job"
@@ -145,6 +140,7 @@ class Memory:
         self.kept = {}
         self.outbox = {}
         self.jobs_in_progress = []
+        self.described = []
         self.time = 1000.0
         self.meanwhile = None  # what happens when something is about to be done
         self.claim = OutcomesInIndex(MemoryItems()).claim
@@ -163,6 +159,13 @@ class Memory:
 
     def in_progress(self, prefix):
         return self.jobs_in_progress
+
+    def claims_of(self, name):
+        self.described.append(name)
+        if "describe" in self.trouble:
+            raise self.trouble["describe"]
+        folders = ("runs/mnist-1",) if name == "mnist-1" else ()
+        return JobClaims(name, in_progress=True, folders=folders)
 
     def stop(self, name):
         self._do("stop", name)
@@ -317,6 +320,16 @@ def test_a_job_is_found_by_its_prefix_if_the_run_does_not_name_it():
     detail = event({**STOP, "training_job_prefix": "mnist"})["detail"]
     carry_out(memory.ports(), detail)
     assert ("stop", "mnist-1") in memory.done
+
+
+def test_a_job_that_does_not_name_the_run_is_not_stopped_and_the_reason_is_an_outcome():
+    memory = Memory()
+    carry_out(memory.ports(), event(STOP, job="victim-job")["detail"])
+    assert memory.described == ["victim-job"]
+    assert ("stop", "victim-job") not in memory.done
+    outcome = list(memory.kept.values())[1]
+    assert (outcome["done"], outcome["effect"]) == (False, "training job")
+    assert "The training job victim-job does not say that it trains s3://runs/mnist-1" in outcome["message"]
 
 
 def test_a_finding_that_asks_for_nothing_leaves_no_check():

@@ -146,6 +146,10 @@ def test_the_settings_reach_the_trusted_functions(synthesize: Callable[..., Stac
     )
     variables = environment(stack.function("Ingest"))
     assert variables[names.DEFAULT_RULES] == "AllZero,Overfit"
+    assert json.loads(variables[names.TENANTS])["shared"] == []
+    assert variables[names.CUSTOM_RULES_PER_RUN] == "10"
+    assert variables[names.CUSTOM_GB_SECONDS] == "100000"
+    assert variables[names.CUSTOM_MEMORY] == "1024"
     assert variables[names.INCOMPLETE_STEP_TIMEOUT] == "61"
     assert variables[names.STALL_TIMEOUT] == "62"
     assert variables[names.SILENCE_TIMEOUT] == "3600"

@@ -64,6 +64,21 @@ DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
         ({"default_rules": tuple(f"Rule{n}" for n in range(41))}, "names 41 rules"),
         ({"encryption_key_arn": "alias/mine"}, "not an alias"),
         ({"custom_rules": Path("/no/such/folder")}, "is not a folder"),
+        ({"tenants": ("vision",)}, "write name=folder/ with a final slash"),
+        ({"tenants": ("=vision/",)}, "is not a tenant"),
+        ({"tenants": ("a=",)}, "is not a tenant"),
+        ({"tenants": ("a=vision",)}, "is not a tenant"),
+        ({"tenants": ("a=x/../y/",)}, "is not a tenant"),
+        ({"tenants": ("a=./",)}, "is not a tenant"),
+        ({"tenants": ("a=x//y/",)}, "is not a tenant"),
+        ({"tenants": ("a=team-*/",)}, "is not a tenant"),
+        ({"tenants": ("a=s3://archive/x/",)}, "in other_buckets"),
+        ({"tenants": tuple(f"team-{n}=teams/team-{n}/" for n in range(99))}, "write name=folder/[*]/"),
+        ({"custom_rules_per_run": 0}, "outside 1 to 100"),
+        ({"custom_gb_seconds": 2399}, "outside 2400 to"),
+        ({"memory_mb": 10240, "custom_gb_seconds": 20_000}, "outside 24000 to"),
+        ({"custom_concurrency": -1}, "is negative"),
+        ({"custom_concurrency": 10}, "leave less than the 100 of 10"),
     ],
 )
 def test_an_invalid_setting_is_refused_with_what_to_write(invalid: dict[str, Any], message: str):
@@ -135,3 +150,19 @@ def test_the_default_rules_are_built_in():
     from smdebug_rules.catalog import CATALOG
 
     assert set(Settings().default_rules) <= {*CATALOG, *SET_NAMES}
+
+
+def test_tenants_have_folders_of_the_bucket_or_of_others():
+    settings = Settings(
+        tenants=("all=/", "a=x/*/", "a=s3://archive/*/"), other_buckets=("archive",), bucket="mine"
+    )
+    assert settings.tenant_prefixes("mine") == [("all", "mine/"), ("a", "mine/x/*/"), ("a", "archive/*/")]
+
+
+def test_custom_functions_may_be_reserved_beside_the_evaluation(tmp_path):
+    for number in range(4):
+        (tmp_path / f"rule{number}.py").write_text("")
+    given = {"custom_rules": tmp_path, "account_concurrency": 1000, "reserved_concurrency": 100}
+    Settings(**given, custom_concurrency=160)
+    with pytest.raises(SettingsError, match="161 for each of 5 functions"):
+        Settings(**given, custom_concurrency=161)

@@ -2,7 +2,9 @@
 
 import pytest
 
+import functions.custom_rules.budget
 import functions.custom_rules.sources
+import functions.decisions.tenants
 import functions.decisions.detail_types as published
 import functions.decisions.publishing
 import functions.followup.run_report
@@ -23,6 +25,8 @@ import smdebug.service.webhook_secrets
         (infra.storage.run_bucket.ZOOM, smdebug.files.names.ZOOM_KEY),
         (infra.storage.run_bucket.REPORT, functions.followup.run_report.KEY),
         (infra.storage.run_bucket.RULE_SOURCES, functions.custom_rules.sources.OWN_SOURCES),
+        (infra.storage.run_bucket.RULE_SOURCES, functions.decisions.tenants.SOURCES),
+        (infra.settings.LONGEST_JOB, functions.custom_rules.budget.LONGEST_JOB),
         (infra.settings.IN_SSM, smdebug.service.webhook_secrets.IN_SSM),
         (infra.names.METRICS, functions.telemetry.NAMESPACE),
         (infra.names.WEBHOOK_SECRET, smdebug.service.checks.webhook_checks.VARIABLE),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from functions.adapters.in_memory import MemoryObject, MemoryObjects
+from functions.decisions.job_ownership import JobClaims
 from functions.decisions.messages import bucket_and_prefix
 from smdebug.exceptions import ObjectMissing
 from smdebug.storage.memory import MemoryStorage
@@ -153,6 +154,9 @@ class Jobs:
 
     def in_progress(self, prefix: str) -> list[str]:
         return [training.prefix for training in self.simulation.scenario.trainings][:1]
+
+    def claims_of(self, name: str) -> JobClaims:
+        return JobClaims(name, in_progress=True, folders=(f"runs/{name}",))
 
     def stop(self, name: str) -> None:
         self.simulation.stopped_jobs.append(name)

@@ -46,6 +46,27 @@ def test_jobs_in_progress_are_those_whose_names_begin_so(sagemaker):
     assert SageMakerJobs(lambda: client).in_progress("mnist") == ["mnist-2", "mnist-1"]
 
 
+def test_a_job_says_which_runs_it_trains_by_its_description_and_all_its_tags(deployed):
+    client = boto3.client("sagemaker")
+    # The stubber would demand the dozen of other required fields.
+    answers = {
+        "describe": {
+            "TrainingJobName": "mnist-1",
+            "TrainingJobArn": "arn:job",
+            "TrainingJobStatus": "InProgress",
+            "CheckpointConfig": {"S3Uri": "s3://runs/checkpoints/1"},
+        },
+        None: {"Tags": [{"Key": "smdebug:run", "Value": "s3://runs/a"}], "NextToken": "2"},
+        "2": {"Tags": [{"Key": "smdebug:run", "Value": "s3://runs/b"}]},
+    }
+    client.describe_training_job = lambda TrainingJobName: answers["describe"]  # noqa: N803
+    client.list_tags = lambda ResourceArn, NextToken=None: answers[NextToken]  # noqa: N803
+    job = SageMakerJobs(lambda: client).claims_of("mnist-1")
+    assert (job.name, job.in_progress) == ("mnist-1", True)
+    assert all(map(job.trains, ["runs/a", "runs/b", "runs/checkpoints/1/run"]))
+    assert not any(map(job.trains, ["runs/c", "runs/checkpoints/10", "runs/checkpoints"]))
+
+
 def test_a_job_is_stopped_and_one_that_is_stopping_will_do(sagemaker):
     client, stubber = sagemaker
     jobs = SageMakerJobs(lambda: client)

@@ -79,6 +79,13 @@ def test_it_reads_nothing_else(place):
     assert not allows(POLICY, "s3:GetObject", place)
 
 
+def test_it_reads_nothing_of_runs_in_folders_below_its_own():
+    below = "runs/mnist/victim/events/000000000001/000000000001_worker_0.tfevents"
+    assert not allows(POLICY, "s3:GetObject", below)
+    assert not allows(POLICY, "s3:ListBucket", "runs", prefix="mnist/victim/index/")
+    assert not allows(POLICY, "s3:ListBucket", "runs", prefix="mnist/")
+
+
 def test_it_writes_its_own_memory_and_nothing_else():
     assert allows(POLICY, "s3:PutObject", f"runs/mnist/{STATE}00000001.state")
     for place in (

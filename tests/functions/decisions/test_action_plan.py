@@ -10,9 +10,11 @@ from functions.decisions.action_plan import (
     Refuse,
     RequestStop,
     StopJob,
+    candidates,
     own_job,
     plan,
 )
+from functions.decisions.job_ownership import claims_of
 from smdebug.saving.requests.control import StopRequest
 from tests.functions.decisions.sample_events import every_kind
 
@@ -55,27 +57,74 @@ RUN = "bucket/jobs/mnist-7/debug-output"
 
 
 @pytest.mark.parametrize(
-    ("prefix", "in_progress", "job", "reason"),
+    ("prefix", "in_progress", "names", "reason"),
     [
-        ("mnist", ["mnist-7"], "mnist-7", ""),
-        ("mnist-7", ["mnist-7", "mnist-70"], "mnist-7", ""),
-        ("mnist", ["mnist-8", "mnist-7"], "mnist-7", ""),
-        (
-            "Mnist",
-            ["mnist-7"],
-            None,
-            "No training job in progress has a name that begins with 'Mnist'",
-        ),
-        ("mnist", [], None, "No training job in progress"),
-        ("m", ["m-1", "m-2", "m-3", "m-4", "m-5", "m-6"], None, "(m-1, m-2, m-3, m-4, m-5, …)"),
-        ("mnist", ["mnist-8"], None, "A run may stop only its own job"),
+        ("mnist", ["mnist-8", "mnist-7"], ["mnist-7", "mnist-8"], ""),
+        ("mnist-7", ["mnist-7", "mnist-70"], ["mnist-7", "mnist-70"], ""),
+        ("Mnist", ["mnist-7"], [], "No training job in progress has a name that begins with 'Mnist'"),
+        ("mnist", [], [], "No training job in progress"),
+        ("m", [f"m-{number}" for number in range(50)], [f"m-{number}" for number in range(20)], ""),
     ],
 )
-def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_progress, job, reason):
-    name, why_not = own_job(RUN, prefix, in_progress)
-    assert name == job
+def test_jobs_that_may_be_the_runs_begin_with_the_prefix(prefix, in_progress, names, reason):
+    found, why_not = candidates(RUN, prefix, in_progress)
+    assert found == names
     assert reason in why_not
-    assert bool(why_not) == (job is None)
+    assert bool(why_not) == (not found)
+
+
+def claims(name="mnist-7", status="InProgress", tags=(), **description):
+    return claims_of({"TrainingJobName": name, "TrainingJobStatus": status, **description}, tags)
+
+
+OUTPUT = {"OutputDataConfig": {"S3OutputPath": "s3://bucket/jobs/"}}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        claims(**OUTPUT),
+        claims(DebugHookConfig={"S3OutputPath": "s3://bucket/jobs"}),
+        claims(name="other", DebugHookConfig={"S3OutputPath": f"s3://{RUN}/"}),
+        claims(name="other", CheckpointConfig={"S3Uri": "s3://bucket/jobs/mnist-7/"}),
+        claims(name="other", tags=[{"Key": "smdebug:run", "Value": f"s3://{RUN}"}]),
+    ],
+)
+def test_a_job_whose_description_or_tag_contains_the_run_is_its_own(job):
+    assert own_job(RUN, [claims("stranger"), job]) == (job.name, "")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        claims(),
+        claims(name="mnist-70", **OUTPUT),
+        claims(name="mnist", **OUTPUT),
+        claims(OutputDataConfig={"S3OutputPath": "s3://bucket"}),
+        claims(OutputDataConfig={"S3OutputPath": "s3://other/jobs"}),
+        claims(name="other", OutputDataConfig={"S3OutputPath": "s3://bucket/jobs"}),
+        claims(name="other", DebugHookConfig={"S3OutputPath": "s3://bucket/jobs"}),
+        claims(name="other", CheckpointConfig={"S3Uri": "s3://bucket"}),
+        claims(name="other", CheckpointConfig={"S3Uri": "s3://bucket/jobs/mnist"}),
+        claims(name="", OutputDataConfig={"S3OutputPath": "s3://bucket/jobs"}),
+        claims(name="other", tags=[{"Key": "run", "Value": f"s3://{RUN}"}]),
+        claims(name="other", tags=[{"Key": "smdebug:run", "Value": "s3://bucket/jobs"}]),
+        claims(name="other", tags=[{"Key": "smdebug:run", "Value": RUN}]),
+    ],
+)
+def test_a_job_that_says_nothing_of_the_run_is_not_its_own(job):
+    name, why_not = own_job(RUN, [job])
+    assert name is None
+    assert f"The training job {job.name} does not say that it trains s3://{RUN}" in why_not
+
+
+def test_a_job_that_has_ended_and_one_of_two_are_not_stopped():
+    name, why_not = own_job(RUN, [claims(status="Completed", **OUTPUT)])
+    assert (name, why_not) == (None, "The training job mnist-7 is not in progress.")
+    two = [claims(**OUTPUT), claims("b", CheckpointConfig={"S3Uri": f"s3://{RUN}"})]
+    name, why_not = own_job(RUN, two)
+    assert name is None
+    assert "Several training jobs" in why_not
 
 
 def test_only_endpoints_of_the_stack_are_notified():

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+REFUSED = "location"  # the subject of why a place is not watched as a run
 BUILT_IN = "builtin"  # the group of all built-in rules
 LANE = "lane-"  # begins the name of a group in which one rule catches up
 NOTHING_EVALUATED = -1
@@ -166,6 +167,11 @@ class RunRecord:
         return replace(self, troubles={**others, about: problem} if problem else others)
 
     @property
+    def is_refused(self) -> bool:
+        """Whether this place may not be a run: nothing of it is read or evaluated."""
+        return REFUSED in self.troubles
+
+    @property
     def records_previous_steps(self) -> bool:
         """Whether each index file names the step that its worker saved before."""
         return self.run_id is not None
@@ -235,6 +241,7 @@ class RuleRecord:
     deaths: int = 0  # the number of times it died there
     # Due steps that it had not evaluated when the run ended: Stopped until they come.
     unseen: int = 0
+    out_of_budget: bool = False  # Stopped as the run's budget for custom rules was spent
 
     @property
     def is_over(self) -> bool:

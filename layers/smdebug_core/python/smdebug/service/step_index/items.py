@@ -9,6 +9,7 @@
     RUN#<run>   OUTBOX#<group>#<token>#<number>           an event of a commit, until it is published
     RUN#<run>   CLOSED#<training run>#<shard>             the last steps of workers that have closed
     RUN#<run>   STEP#<training run>#<step>#<shard>        the workers that have written a step
+    RUN#<run>   SPENT#<day>                               what its custom rules have used on that day
     RUNS        <run>                                     the runs being watched
     PAST        <run>                                     the finished runs
     JOB#<job>   <run>                                     the runs of a SageMaker training job
@@ -56,6 +57,7 @@ ACTION_PREFIX = "ACTION#"
 CLOSED_PREFIX = "CLOSED#"
 OUTBOX_PREFIX = "OUTBOX#"
 STEP_PREFIX = "STEP#"
+SPENT_PREFIX = "SPENT#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
 LARGEST_INLINE_STATE = 1024  # bytes of a rule's state; larger ones are stored in an object
@@ -96,6 +98,10 @@ def steps_prefix(training_run: int) -> str:
 
 def step_sk(training_run: int, step: int, shard: int = 0) -> str:
     return f"{steps_prefix(training_run)}{step:012}#{shard:04}"
+
+
+def spent_sk(day: str) -> str:
+    return SPENT_PREFIX + day
 
 
 def closed_prefix(training_run: int) -> str:
