@@ -63,7 +63,7 @@ IN_SSM = "ssm:"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
-_MOST_TENANTS = 700
+_MOST_TENANTS = 900
 LONGEST_JOB = 120  # seconds, of a function with custom rules
 
 
@@ -224,7 +224,7 @@ class Settings:
                     f"tenants: {entry!r} is in another bucket: name {match[1]!r} in other_buckets, which "
                     "lets the rules read it."
                 )
-        size = sum(len(entry) + 8 for entry in self.tenants)
+        size = sum(len(entry) + 72 for entry in self.tenants)  # with the name of the bucket
         if size > _MOST_TENANTS:
             raise SettingsError(
                 f"tenants takes {size} bytes, and {_MOST_TENANTS} fit into a function's environment: put the "

@@ -1,8 +1,8 @@
 """Reading a message from S3: the run, and which of its files has arrived.
 
 S3 sends two forms, its own notifications, whose keys are encoded, and events of EventBridge. The run is
-the part of the key before the folders of a run's own files. So it may be the root of the bucket, and may
-lie below a folder called `events`.
+the part of the key before the folders of a run's own files. It may lie below
+a folder called `events`. Which places may be runs is decided elsewhere (`functions.decisions.tenants`).
 """
 
 from __future__ import annotations

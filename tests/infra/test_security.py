@@ -132,7 +132,7 @@ def test_lent_access_only_reads_runs_and_writes_state(stack: Stack):
     (put,) = [
         statement for statement in stack.statements_of(role) if "s3:PutObject" in listed(statement["Action"])
     ]
-    assert all(stack.text(resource).endswith("state/*.state") for resource in put["Resource"])
+    assert all(stack.text(resource).endswith("state/*.state") for resource in listed(put["Resource"]))
 
 
 def test_only_the_workflow_may_put_events(stack: Stack):

@@ -4,9 +4,9 @@ import pytest
 
 import functions.custom_rules.budget
 import functions.custom_rules.sources
-import functions.decisions.tenants
 import functions.decisions.detail_types as published
 import functions.decisions.publishing
+import functions.decisions.tenants
 import functions.followup.run_report
 import functions.telemetry
 import infra.events.findings_bus as bus
