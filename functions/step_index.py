@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from functions.event_batches import Pending, pending
-from functions.ports import ALWAYS, PRESENT, ItemStore, Only, Refused
+from functions.ports import PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
+from functions.run_budgets import RunBudgets
 from smdebug.service.records import Layout, RunRecord, StepRecord
 from smdebug.service.step_index import items
 from smdebug.service.step_index.closing_notes import closing_notes_of, closing_token
@@ -42,6 +43,7 @@ class StepIndex:
         self._now = now
         self._kept_for = kept_for
         self.groups = RuleGroups(store, now)
+        self.budgets = RunBudgets(store, self._expires)
 
     def _expires(self) -> dict[str, int]:
         """Return the attribute with the time at which the table may delete the item."""
@@ -296,24 +298,6 @@ class StepIndex:
             set={"m": mode, "ms": mode_step, "l": layout},
             add=by,
         )
-
-    # The budget of custom rules
-
-    def spend(self, run: str, day: str, amount: int, *, most: int | None = None) -> bool:
-        """Add to what the run has spent on that day; return False if that would be more than `most`."""
-        only = ALWAYS if most is None else Only(below={"used": most - amount + 1})
-        try:
-            self._store.update(
-                items.run_pk(run), items.spent_sk(day), add={"used": amount}, set=self._expires(), only=only
-            )
-        except Refused:
-            return False
-        return True
-
-    def spent(self, run: str, day: str) -> int:
-        """Return what the run has spent on that day."""
-        item = self._store.get(items.run_pk(run), items.spent_sk(day))
-        return 0 if item is None else int(item["used"])
 
     # Findings
 

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from infra import tenants
+
 
 class SettingsError(ValueError):
     """An invalid setting: the message says which, what is wrong, and what to write instead."""
@@ -63,7 +65,6 @@ IN_SSM = "ssm:"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
-_MOST_TENANTS = 900
 LONGEST_JOB = 120  # seconds, of a function with custom rules
 
 
@@ -197,39 +198,9 @@ class Settings:
                 f"set a lifecycle rule on {self.bucket!r} yourself, or omit `bucket`."
             )
 
-    def tenant_prefixes(self, bucket: str) -> list[tuple[str, str]]:
-        """Return each tenant's name with its prefix, as `bucket/folder/`."""
-        pairs = [entry.partition("=")[::2] for entry in self.tenants]
-        return [
-            (
-                name,
-                place.removeprefix("s3://") if place.startswith("s3://") else f"{bucket}/{place.lstrip('/')}",
-            )
-            for name, place in pairs
-        ]
-
     def _check_tenants(self) -> None:
-        for entry in self.tenants:
-            name, equals, place = entry.partition("=")
-            folder = r"(\*|(?!\.{1,2}/)[^*?/\\]+)/"
-            bucket = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/"
-            match = re.fullmatch(rf"/|(?:{bucket})?(?:{folder})*", place)
-            if not (re.fullmatch(r"[\w-]{1,64}", name, re.ASCII) and equals and place and match):
-                raise SettingsError(
-                    f"tenants: {entry!r} is not a tenant: write name=folder/ with a final slash, such as "
-                    "vision=teams/vision/, name=*/ for each folder, or name=s3://bucket/folder/."
-                )
-            if match[1] and match[1] not in (self.bucket, *self.other_buckets):
-                raise SettingsError(
-                    f"tenants: {entry!r} is in another bucket: name {match[1]!r} in other_buckets, which "
-                    "lets the rules read it."
-                )
-        size = sum(len(entry) + 72 for entry in self.tenants)  # with the name of the bucket
-        if size > _MOST_TENANTS:
-            raise SettingsError(
-                f"tenants takes {size} bytes, and {_MOST_TENANTS} fit into a function's environment: put the "
-                "tenants below one folder and write name=folder/*/."
-            )
+        if problem := tenants.problem_with(self.tenants, (self.bucket, *self.other_buckets)):
+            raise SettingsError(problem)
 
     def _check_budget(self) -> None:
         if not 1 <= self.custom_rules_per_run <= 100:
@@ -275,8 +246,7 @@ class Settings:
 
     def _check_concurrency(self) -> None:
         limit, reserved = self.account_concurrency, self.reserved_concurrency
-        custom = self.custom_concurrency
-        if custom < 0:
+        if (custom := self.custom_concurrency) < 0:
             raise SettingsError(f"custom_concurrency={custom} is negative.")
         functions = 1 + len([file for file in self.custom_rules.glob("*.py") if file.name[0] != "_"])
         if custom and reserved + custom * functions > limit - 100:

@@ -6,7 +6,7 @@ import json
 
 from constructs import Construct
 
-from infra import names
+from infra import names, tenants
 from infra.alerting.alarms import Alarms, Watched
 from infra.alerting.alarms_topic import AlarmsTopic
 from infra.evaluation_workflow import EvaluationWorkflow
@@ -89,15 +89,15 @@ class TrainingDebugger(Construct):
 
 def _environment(settings: Settings, foundation: Foundation) -> dict[str, str]:
     """The settings that every trusted function gets; the handlers have no defaults of their own."""
-    tenants = {
-        "prefixes": settings.tenant_prefixes(foundation.bucket.name),
+    runs_of = {
+        "prefixes": tenants.prefixes_of(settings.tenants, foundation.bucket.name),
         # Without tenants, whoever deploys has named these buckets for all runs.
         "shared": [] if settings.tenants else [f"{bucket}/" for bucket in settings.other_buckets],
     }
     return {
         names.METRICS_OF: foundation.deployment,
         names.DEFAULT_RULES: ",".join(settings.default_rules),
-        names.TENANTS: json.dumps(tenants),
+        names.TENANTS: json.dumps(runs_of),
         names.CUSTOM_RULES_PER_RUN: str(settings.custom_rules_per_run),
         names.CUSTOM_GB_SECONDS: str(settings.custom_gb_seconds),
         names.CUSTOM_MEMORY: str(settings.memory_mb),

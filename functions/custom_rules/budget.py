@@ -39,7 +39,9 @@ def reserve(world: World, run: str) -> Reservation | None:
     now = world.clock.now()
     most = world.settings.custom_gb_seconds * _MB_IN_GB
     wanted = Reservation(_day(now), world.settings.custom_memory_mb * LONGEST_JOB, now)
-    is_left = wanted.mb_seconds <= most and world.index.spend(run, wanted.day, wanted.mb_seconds, most=most)
+    is_left = wanted.mb_seconds <= most and world.index.budgets.spend(
+        run, wanted.day, wanted.mb_seconds, most=most
+    )
     return wanted if is_left else None
 
 
@@ -48,13 +50,13 @@ def give_back(world: World, run: str, reservation: Reservation) -> None:
     taken = max(_LEAST, world.clock.now() - reservation.begun) * world.settings.custom_memory_mb
     rest = reservation.mb_seconds - round(taken)
     if rest > 0:
-        world.index.spend(run, reservation.day, -rest)
+        world.index.budgets.spend(run, reservation.day, -rest)
 
 
 def why_spent(world: World, run: str) -> str:
     """Return why the run's custom rules are stopped, with what they have used."""
     day = _day(world.clock.now())
-    used = world.index.spent(run, day) / _MB_IN_GB
+    used = world.index.budgets.spent(run, day) / _MB_IN_GB
     most = world.settings.custom_gb_seconds
     job = world.settings.custom_memory_mb * LONGEST_JOB / _MB_IN_GB
     return (

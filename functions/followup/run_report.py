@@ -32,16 +32,21 @@ def write_report(
     has_time: Callable[[], bool],
     memory: int,
 ) -> str | None:
-    """Write the page beside the run; return its key, or None if the run's record has expired.
+    """Write the page beside the run; return its key, or None if there is nothing to report.
+
+    The run's record may have expired, or the place was refused as a run: then nothing of it is read.
 
     The verdicts are always on it. The charts are left out, with a note, if reading the tensors would take
     longer than there is time, or more bytes than `memory`.
     """
     watched = WatchedRun(run, index, lambda _: storage)
     try:
-        statuses = watched.statuses()
+        run_now = watched.look()
     except RunUnknown:
         return None
+    if run_now.record.is_refused:
+        return None
+    statuses = run_now.statuses
     findings = watched.findings(limit=MOST_FINDINGS)
     trial = create_trial(storage, name=run.rpartition("/")[2], wait_limits=IMPATIENT)
     verdicts = of_service(statuses, findings)

@@ -23,4 +23,4 @@ def handler(event: dict[str, Any], context: Any) -> None:
         has_time=lambda: time.monotonic() < until,
         memory=int(context.memory_limit_in_mb) << 20,
     )
-    log("The report is written." if key else "The run is not known.", run=run, key=key)
+    log("The report is written." if key else "There is nothing to report.", run=run, key=key)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from infra import tenants
 from infra.settings import Architecture, Removal, Settings, SettingsError, WorkflowType
 from tests.support.looking import each
 
@@ -156,7 +157,11 @@ def test_tenants_have_folders_of_the_bucket_or_of_others():
     settings = Settings(
         tenants=("all=/", "a=x/*/", "a=s3://archive/*/"), other_buckets=("archive",), bucket="mine"
     )
-    assert settings.tenant_prefixes("mine") == [("all", "mine/"), ("a", "mine/x/*/"), ("a", "archive/*/")]
+    assert tenants.prefixes_of(settings.tenants, "mine") == [
+        ("all", "mine/"),
+        ("a", "mine/x/*/"),
+        ("a", "archive/*/"),
+    ]
 
 
 def test_custom_functions_may_be_reserved_beside_the_evaluation(tmp_path):

@@ -49,6 +49,6 @@ def test_code_from_elsewhere_is_not_run(tmp_path):
     watched.save(0)
     watched.settle()
     assert watched.status == "Error"
-    assert "this stack allows s3://runs/rule-sources/" in watched.rule.reason
+    assert "this run may use s3://runs/rule-sources/" in watched.rule.reason
     assert watched.group.cursor == 0
     assert watched.small.lender.policies == {}

@@ -84,7 +84,8 @@ def test_its_credentials_open_its_run_the_others_and_its_own_state(tmp_path):
         )
     ]
     own = handed["job"]["state_key"].rpartition("/")[0]
-    assert named == ["runs/mnist/*", "runs/other/*", f"runs/mnist/{own}/*", "runs"]
+    files = ["events/*", "index/*", "collections/*", "training_job_end.ts", f"{own}/*"]
+    assert named == [*(f"runs/mnist/{file}" for file in files), "runs/other/*", f"runs/mnist/{own}/*", "runs"]
     assert own.startswith("state/")
     assert " " not in own
     assert ".." not in own

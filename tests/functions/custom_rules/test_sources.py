@@ -86,7 +86,7 @@ def test_code_from_elsewhere_is_refused(uri):
 def test_the_stack_limits_the_sources_of_rules():
     prefixes = ("s3://shared/rules/",)
     refuse_elsewhere("s3://shared/rules/of/us.py", allowed(prefixes, "runs/mnist"))
-    with pytest.raises(SourceRefused, match="this stack allows s3://shared/rules/"):
+    with pytest.raises(SourceRefused, match="this run may use s3://shared/rules/"):
         refuse_elsewhere(URI, allowed(prefixes, "runs/mnist"))
 
 

@@ -155,8 +155,8 @@ EDITS = (
     Edit(
         "credentials list what a wildcard in the run's name matches",
         "functions/custom_rules/credentials.py",
-        'append(f"{_literal(prefix)}*")',
-        'append(f"{prefix}*")',
+        'extend(f"{_literal(prefix)}{folder}*"',
+        'extend(f"{prefix}{folder}*"',
         _STRANGE + "test_a_listing_is_limited_to_the_run",
     ),
     Edit(

@@ -256,21 +256,21 @@ def test_what_a_job_does_not_take_of_its_reservation_is_given_back():
         saver.save(step, HEALTHY)
         small.settle()
     assert len(jobs) > 10  # which together would have reserved more than there is
-    assert small.index.spent("runs/alice/mine", "2023-11-14") == len(jobs) * 3 * 1024
+    assert small.index.budgets.spent("runs/alice/mine", "2023-11-14") == len(jobs) * 3 * 1024
     assert rule_of(small).status == "InProgress"
 
 
 def test_the_budget_is_one_for_all_rules_of_a_run_and_new_each_day():
     small = attacked()
     most = 1000 * 1024
-    spend = small.index.spend
+    spend = small.index.budgets.spend
     assert spend("runs/a", "2026-11-23", 600 * 1024, most=most)
     assert not spend("runs/a", "2026-11-23", 401 * 1024, most=most)
     assert spend("runs/a", "2026-11-23", 400 * 1024, most=most)
     assert not spend("runs/a", "2026-11-23", 1, most=most)
     assert spend("runs/a", "2026-11-24", 1, most=most)
     assert spend("runs/b", "2026-11-23", 1, most=most)
-    assert small.index.spent("runs/a", "2026-11-23") == most
+    assert small.index.budgets.spent("runs/a", "2026-11-23") == most
 
 
 def test_a_rule_that_is_out_of_budget_is_not_attached_again_by_itself():
