@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from functions import wiring
+from functions.environment import IngestEnvironment
 from functions.followup.run_report import KEY
 from functions.followup.run_report import write_report as written
 from functions.handlers import evaluate, finish_run, ingest, write_report
+from functions.lifecycle.beginning import begun
 from smdebug.storage import open_storage
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.test_handlers import notifications_of
@@ -95,3 +97,12 @@ def test_without_memory_for_the_tensors_it_is_the_verdicts(event):
 def test_of_a_run_that_was_forgotten_nothing_is_written(deployed):
     write_report.handler({"detail": {"run": "runs/gone"}}, Context())
     assert "Contents" not in deployed.s3.list_objects_v2(Bucket="runs", Prefix="gone")
+
+
+def test_a_place_that_is_refused_as_a_run_gets_no_report(deployed):
+    world = wiring.world(IngestEnvironment)
+    assert begun(world, "runs") is None
+    opened = []
+    key = written(wiring.items(), opened, "runs", has_time=lambda: True, memory=1 << 30)
+    assert key is None
+    assert opened == []
