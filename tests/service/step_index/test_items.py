@@ -118,6 +118,7 @@ RULE_RECORDS = built(
     died_at=MAYBE_STEP,
     deaths=st.integers(0, 9),
     unseen=st.integers(0, 10**9),
+    out_of_budget=st.booleans(),
 )
 GROUP_RECORDS = built(
     GroupRecord,
