@@ -30,7 +30,10 @@ class Watched(NamedTuple):
 
 
 class StepIndex:
-    """The records of all runs, over a store of items."""
+    """The records of all runs, over a store of items.
+
+    The class is long because each kind of item has a few short methods of its own.
+    """
 
     def __init__(
         self,
