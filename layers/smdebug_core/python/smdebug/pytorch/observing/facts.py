@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
 from smdebug.pytorch.tensors.rows import places_on
 
@@ -159,41 +158,3 @@ def _distinct_values(values: NDArray[np.float64]) -> int:
 @lru_cache(maxsize=16)
 def _factors_on(device: torch.device, count: int) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(0).random(count) + 0.5).to(device)
-
-
-def loss_facts(graph: LossGraph) -> dict[str, Any]:
-    """What a loss was computed from."""
-    return {
-        "factor": graph.factor,
-        "broadcast": None if graph.broadcast is None else list(graph.broadcast),
-        "terms": [_term_facts(term) for term in graph.terms],
-    }
-
-
-def with_own_targets(graph: LossGraph) -> LossGraph:
-    """Return the same with copies of targets on the CPU, which do not change."""
-    terms = []
-    for criterion, given, rows, classes, targets in graph.terms:
-        kept = targets.clone() if targets is not None and targets.is_cpu else None
-        terms.append(LossTerm(criterion, given, rows, classes, kept))
-    return LossGraph(tuple(terms), graph.factor, graph.broadcast)
-
-
-def _term_facts(term: LossTerm) -> dict[str, Any]:
-    facts = {
-        "criterion": term.criterion,
-        "given": term.given,
-        "rows": term.rows,
-        "classes": term.classes,
-    }
-    if term.targets is not None and term.targets.is_cpu and term.targets.numel():
-        targets = term.targets.numpy().reshape(-1)
-        targets = targets[targets >= 0]  # such as -100, which the criterion ignores
-        if not targets.size:
-            return facts
-        counts = np.bincount(targets, minlength=1)
-        facts["targets"] = int(targets.size)
-        facts["classes_seen"] = int(np.count_nonzero(counts))
-        facts["largest_class"] = int(counts.argmax())
-        facts["largest_share"] = float(counts.max() / counts.sum())
-    return facts

@@ -43,6 +43,12 @@ _RESHAPING = (
     "AliasBackward0",
     "FlattenBackward0",
 )
+_PICKING = ("SelectBackward0", "SqueezeBackward0")
+_LAYERS = ("AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward0")
+"""Operations of the layers that a model mostly ends with."""
+_ENDINGS = ("SigmoidBackward0", "TanhBackward0", "SoftplusBackward0", "ReluBackward0")
+_REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
+_IN_64_BITS = 1 << 64
 RAW_OUTPUTS, PROBABILITIES = "raw outputs", "probabilities"
 _MADE_PROBABILITIES = {
     "SoftmaxBackward0": "softmax",
@@ -75,6 +81,15 @@ class LossTerm(NamedTuple):
     classes: int
     targets: torch.Tensor | None
     """The targets of a classification, one integer a row."""
+    numbers: torch.Tensor | None = None
+    """The targets of a regression or of yes-or-no labels."""
+    reduction: str = ""
+    is_weighted: bool = False
+    """Whether classes or values have weights in the loss."""
+    ignored: int | None = None
+    """The class that does not count."""
+    is_of_a_layer: bool = False
+    """Whether the criterion was given what a layer returned, and nothing was computed in between."""
 
 
 class LossGraph(NamedTuple):
@@ -85,6 +100,8 @@ class LossGraph(NamedTuple):
     """What the loss was multiplied with after its criteria: 0.25 where it was divided by 4."""
     broadcast: tuple[int, ...] | None
     """The shape of differences between a column and a row, which no training wants."""
+    is_whole: bool = False
+    """Whether the loss is its one criterion, times the factor, and nothing else."""
 
 
 def describe(loss: torch.Tensor) -> LossGraph | None:
@@ -93,7 +110,7 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
     if root is None:
         return None
     if _CRITERIA.get(root.name()) == _CROSS_ENTROPY:  # as mostly: nothing lies around it
-        return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None)
+        return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None, is_whole=True)
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     broadcast = None
@@ -105,7 +122,7 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
         compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
         if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
-    return LossGraph(tuple(terms), factor, broadcast)
+    return LossGraph(tuple(terms), factor, broadcast, start.name() in _CRITERIA)
 
 
 def _unscaled(node: Any) -> tuple[float, Any]:
@@ -161,10 +178,44 @@ def _term(node: Any, criterion: str) -> LossTerm:
     if scores is not None and scores.dim():
         rows = int(scores.shape[0])
         classes = int(scores.shape[1]) if scores.dim() > 1 else 1
-    if targets is not None and (targets.is_floating_point() or criterion != _CROSS_ENTROPY):
+    numbers = targets if targets is not None and targets.is_floating_point() else None
+    if numbers is not None or criterion != _CROSS_ENTROPY:
         targets = None
     made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
-    return LossTerm(criterion, unlogged or made, rows, classes, targets)
+    return LossTerm(
+        criterion,
+        unlogged or made,
+        rows,
+        classes,
+        targets,
+        numbers,
+        _REDUCTIONS.get(getattr(node, "_saved_reduction", -1), ""),
+        any(_saved(node, name) is not None for name in ("_saved_weight", "_saved_pos_weight")),
+        _ignored(node),
+        _is_of_a_layer(given),
+    )
+
+
+def _ignored(node: Any) -> int | None:
+    """The class that a cross entropy ignores; PyTorch shows -100 as a number without a sign."""
+    try:
+        ignored = int(node._saved_ignore_index)
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+    return ignored - _IN_64_BITS if ignored >= _IN_64_BITS // 2 else ignored
+
+
+def _is_of_a_layer(given: Any) -> bool:
+    """Whether that is the operation of a layer, past the activation that it may end with."""
+    if given is not None and given.name() in _PICKING:
+        given = _before(given)
+    if given is not None and given.name() in _ENDINGS:
+        given = _before(given)
+    if given is not None and given.name() == "AddBackward0":  # a bias, of inputs in another order in memory
+        others = [following for following, _ in given.next_functions if following is not None]
+        if len(others) == 2 and others[1].name() == "torch::autograd::AccumulateGrad":
+            given = _before(given)
+    return given is not None and given.name() in _LAYERS
 
 
 def _before(node: Any) -> Any:

@@ -7,7 +7,6 @@ were not reset, modes of modules, and what scalers and dropout do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -25,6 +24,7 @@ from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.structure import Structure
+from smdebug.pytorch.observing.targets import loss_facts
 from smdebug.pytorch.tensors.updates import MIN_BYTES, Updates
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.save_plan import Members
@@ -97,6 +97,8 @@ class TorchObserver:
         self.accumulation = Accumulation()
         self._scaler: ref[Any] | None = None
         self._has_described = False
+        self._batch: list[torch.Tensor] = []
+        """The inputs of the batch, until its loss was described."""
         self._backwards = 0
         self._handles: list[Any] = []
         if sees_optimizers:  # callbacks would change a graph that contains their steps
@@ -145,6 +147,7 @@ class TorchObserver:
 
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
+        self._batch = []
         if self._spans_steps and self._updates:
             self._measure_updates()
 
@@ -165,6 +168,7 @@ class TorchObserver:
     def note_batch(self, inputs: Iterable[Any]) -> None:
         """Note the form of the batch."""
         tensors = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
+        self._batch = tensors
         self._observations.note(**facts.batch_facts(tensors))
 
     def fail(self, error: Exception) -> None:
@@ -189,8 +193,8 @@ class TorchObserver:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
-                    owned = facts.with_own_targets(graph)
-                    self._observations.note(loss=partial(facts.loss_facts, owned))
+                    self._observations.note(loss=loss_facts(loss, graph, self._batch))
+                    self._batch = []
 
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:

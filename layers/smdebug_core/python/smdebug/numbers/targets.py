@@ -1,0 +1,69 @@
+"""Facts of the targets of a loss: which classes they have, or how large and how spread they are.
+
+They suffice to compute what the best constant prediction would cost, over many batches together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_COUNTED = 128
+"""Counts are listed for batches with at most this many different classes."""
+MAX_COLUMNS = 64
+"""Means and variances are listed for targets with at most this many columns."""
+_DIGITS = 6
+
+
+def class_facts(targets: NDArray[np.int64], ignored: int | None = None) -> dict[str, Any]:
+    """Return the balance of class labels, one per row, without those that the criterion ignores."""
+    given = targets.reshape(-1)
+    kept = given[given >= 0]
+    if ignored is not None and ignored >= 0:
+        kept = kept[kept != ignored]
+    share = 1 - kept.size / given.size if given.size else 0.0
+    facts: dict[str, Any] = {"ignored": round(share, _DIGITS)}
+    if not kept.size:
+        return facts
+    counts = np.bincount(kept, minlength=1)
+    seen = np.flatnonzero(counts)
+    facts["targets"] = int(kept.size)
+    facts["classes_seen"] = int(seen.size)
+    facts["largest_class"] = int(counts.argmax())
+    facts["largest_share"] = float(counts.max() / kept.size)
+    if seen.size <= MAX_COUNTED:
+        facts["counts"] = [[int(known), int(counts[known])] for known in seen]
+    if kept.size > 1:
+        facts["changes"] = _share(kept[1:] != kept[:-1])
+    return facts
+
+
+def number_facts(targets: NDArray[np.floating[Any]]) -> dict[str, Any]:
+    """Return the range of targets that are numbers, with the mean and variance of each column."""
+    if not targets.size:
+        return {}
+    rows = targets.reshape(len(targets), -1) if targets.ndim else targets.reshape(1, 1)
+    rows = rows.astype(np.float64)
+    count, columns = rows.shape
+    facts: dict[str, Any] = {"target_rows": count, "columns": columns}
+    lowest, highest = float(rows.min()), float(rows.max())
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        return facts
+    facts["lowest"], facts["highest"] = lowest, highest
+    if columns <= MAX_COLUMNS:
+        means = rows.sum(0) / count
+        apart = rows - means
+        facts["means"] = means.tolist()
+        facts["variances"] = ((apart * apart).sum(0) / count).tolist()
+    if columns == 1 and count > 1:
+        before, after = rows[:-1, 0], rows[1:, 0]
+        facts["changes"] = _share(after != before)
+        facts["ascending"] = _share(after >= before)
+    return facts
+
+
+def _share(which: NDArray[np.bool_]) -> float:
+    return round(np.count_nonzero(which) / which.size, _DIGITS)

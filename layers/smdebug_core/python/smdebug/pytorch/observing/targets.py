@@ -1,0 +1,162 @@
+"""The facts of a loss: what it was computed from, what its targets are, and whether an input reveals them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from smdebug.numbers.targets import class_facts, number_facts
+from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
+from smdebug.pytorch.tensors.on_device import fetched
+
+MAX_VALUES = 1 << 16
+"""Of more targets, rows at even distances are described."""
+_LEAST_ROWS, _LEAST_TOKENS = 8, 4
+_MOST_INPUTS, _MOST_COLUMNS = 4, 1024
+_READABLE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8))
+INPUT, TOKEN_BEFORE = "input", "token before"
+
+Facts = dict[str, Any]
+
+
+def loss_facts(loss: torch.Tensor, graph: LossGraph, inputs: Sequence[torch.Tensor]) -> Callable[[], Facts]:
+    """Copy what the facts of a loss need; what is returned computes them, later."""
+    terms = [_term_facts(term) for term in graph.terms]
+    revealed = None
+    if graph.is_whole and len(graph.terms) == 1:
+        revealed = _revealed(graph.terms[0], inputs)
+    value = _copied(loss.detach()) if graph.is_whole else None
+    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed)
+
+
+def _facts(
+    factor: float,
+    broadcast: tuple[int, ...] | None,
+    terms: list[Callable[[], Facts]],
+    value: Callable[[], Any] | None,
+    revealed: list[Any] | None,
+) -> Facts:
+    facts: Facts = {
+        "factor": factor,
+        "broadcast": None if broadcast is None else list(broadcast),
+        "terms": [term() for term in terms],
+    }
+    if value is not None and math.isfinite(number := float(value().reshape(()))):
+        facts["value"] = number
+    if revealed is not None:
+        facts["revealed_by"] = revealed
+    return facts
+
+
+def _term_facts(term: LossTerm) -> Callable[[], Facts]:
+    facts: Facts = {
+        "criterion": term.criterion,
+        "given": term.given,
+        "rows": term.rows,
+        "classes": term.classes,
+        "reduction": term.reduction,
+        "of_a_layer": term.is_of_a_layer,
+    }
+    if term.is_weighted:
+        facts["weighted"] = True
+    if term.targets is not None:
+        copied = _copied(term.targets)
+        return lambda: facts if copied is None else {**facts, **class_facts(copied(), term.ignored)}
+    if term.numbers is not None:
+        copied = _copied(_some_rows(term.numbers))
+        return lambda: facts if copied is None else {**facts, **number_facts(copied())}
+    return lambda: facts
+
+
+def _some_rows(values: torch.Tensor) -> torch.Tensor:
+    if values.numel() <= MAX_VALUES or not values.dim():
+        return values
+    every = -(-values.numel() // MAX_VALUES)
+    return values[::every]
+
+
+def _copied(values: torch.Tensor) -> Callable[[], Any] | None:
+    """Begin to copy values that may change; None on a device that would have to be waited for."""
+    if values.layout is not torch.strided or values.is_complex():
+        return None
+    if values.dtype in (torch.bfloat16, torch.float16):
+        values = values.float()
+    if values.is_cpu:
+        own = values.clone()
+        return lambda: own.numpy()
+    return fetched(values.contiguous()) if values.is_cuda else None
+
+
+def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor]) -> list[Any] | None:
+    """Return where the targets of this batch are found in its inputs, as they are; None if nowhere.
+
+    That is [number of the input, "input"] for token ids that are the targets at the same place, "token
+    before" for those one place before, or the column that is the target.
+    """
+    wanted = term.targets if term.targets is not None else term.numbers
+    targets = None if wanted is None else _on_the_host(wanted)
+    if targets is None or not _LEAST_ROWS <= targets.size <= MAX_VALUES:
+        return None
+    for number, tensor in enumerate(inputs[:_MOST_INPUTS]):
+        given = _on_the_host(tensor)
+        if given is None or given.ndim < 2:
+            continue
+        if term.targets is not None and given.ndim == 2 and given.size == targets.size:
+            place = _as_tokens(targets.reshape(given.shape), given, term.ignored)
+            if place is not None:
+                return [number, place]
+        column = _as_column(targets, given)
+        if column is not None:
+            return [number, column]
+    return None
+
+
+def _on_the_host(values: torch.Tensor) -> NDArray[Any] | None:
+    """Return the values without a copy; None if NumPy cannot read them where they are."""
+    if not values.is_cpu or values.layout is not torch.strided or values.dtype not in _READABLE:
+        return None
+    return values.detach().numpy()
+
+
+def _as_tokens(wanted: NDArray[Any], tokens: NDArray[Any], ignored: int | None) -> str | None:
+    if tokens.dtype.kind not in "iu" or tokens.shape[1] < _LEAST_TOKENS:
+        return None
+    for name, there, here in (
+        (INPUT, tokens, wanted),
+        (TOKEN_BEFORE, tokens[:, :-1], wanted[:, 1:]),
+    ):
+        if not _counted(here[0], there[0], ignored)[0]:
+            continue  # as mostly
+        is_equal, kept = _counted(here, there, ignored)
+        if is_equal and kept.size >= _LEAST_ROWS and (kept != kept[0]).any():
+            return name
+    return None
+
+
+def _counted(here: NDArray[Any], there: NDArray[Any], ignored: int | None) -> tuple[bool, NDArray[Any]]:
+    """Whether all targets that count are equal to what is there, and these targets."""
+    counts = here >= 0
+    if ignored is not None and ignored >= 0:
+        counts &= here != ignored
+    kept = here[counts]
+    return bool((kept == there[counts]).all()), kept
+
+
+def _as_column(targets: NDArray[Any], given: NDArray[Any]) -> int | None:
+    rows = len(given)
+    columns = given.size // rows if rows else 0
+    if targets.size != rows or rows < _LEAST_ROWS or not 2 <= columns <= _MOST_COLUMNS:
+        return None
+    wanted, given = targets.reshape(-1), given.reshape(rows, columns)
+    candidates = (given[0] == wanted[0]).nonzero()[0]
+    if candidates.size:
+        candidates = candidates[given[-1, candidates] == wanted[-1]]
+    if not candidates.size or (wanted == wanted[0]).all():
+        return None
+    equal = (given[:, candidates] == wanted[:, None]).all(0)
+    return int(candidates[equal.argmax()]) if equal.any() else None

@@ -1,0 +1,125 @@
+"""What is kept of the targets of a loss, and whether the inputs reveal them."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+import smdebug
+from smdebug.pytorch.observing.loss_graph import describe
+from smdebug.pytorch.observing.targets import MAX_VALUES, loss_facts
+from smdebug.trials import create_trial
+
+LAYER = nn.Linear(4, 3)
+ROWS = torch.randn(16, 4)
+CLASSES = torch.arange(16) % 3
+
+
+def facts_of(loss, *inputs):
+    return loss_facts(loss, describe(loss), inputs)()
+
+
+def test_a_regression_keeps_the_means_of_its_targets_and_its_own_value():
+    targets = torch.arange(48.0).reshape(16, 3)
+    loss = F.mse_loss(LAYER(ROWS), targets, reduction="sum") / 4
+    facts = facts_of(loss, ROWS)
+    (term,) = facts["terms"]
+    assert term["means"] == targets.mean(0).tolist()
+    assert (term["reduction"], term["of_a_layer"], term["target_rows"]) == ("sum", True, 16)
+    assert (facts["factor"], facts["value"]) == (0.25, pytest.approx(float(loss.detach())))
+
+
+def test_facts_are_those_of_the_targets_before_they_change():
+    targets = torch.ones(16, 3)
+    loss = F.mse_loss(LAYER(ROWS), targets)
+    later = loss_facts(loss, describe(loss), ())
+    targets.zero_()
+    assert later()["terms"][0]["means"] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_targets_of_every_precision_have_facts(dtype):
+    loss = F.mse_loss(LAYER(ROWS).to(dtype), torch.ones(16, 3, dtype=dtype))
+    assert facts_of(loss)["terms"][0]["means"] == [1.0, 1.0, 1.0]
+
+
+def test_large_targets_are_described_by_rows_at_even_distances():
+    rows = 1 + MAX_VALUES // 4
+    loss = F.mse_loss(torch.zeros(rows, 8, requires_grad=True), torch.ones(rows, 8))
+    assert facts_of(loss)["terms"][0]["target_rows"] == -(-rows // 3)
+
+
+def test_the_class_that_a_criterion_ignores_is_no_label():
+    (term,) = facts_of(F.cross_entropy(LAYER(ROWS), CLASSES, ignore_index=0))["terms"]
+    assert [name for name, _ in term["counts"]] == [1, 2]
+    assert term["ignored"] == pytest.approx(6 / 16)
+
+
+def test_a_loss_of_more_than_one_criterion_has_no_value_to_compare():
+    both = F.cross_entropy(LAYER(ROWS), CLASSES) + F.mse_loss(LAYER(ROWS), torch.ones(16, 3))
+    assert "value" not in facts_of(both)
+    smoothed = F.cross_entropy(LAYER(ROWS), CLASSES, label_smoothing=0.1)
+    assert "value" not in facts_of(smoothed)
+    assert "weighted" in facts_of(F.cross_entropy(LAYER(ROWS), CLASSES, weight=torch.ones(3)))["terms"][0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (lambda: LAYER(ROWS), True),
+        (lambda: LAYER(ROWS.reshape(4, 4, 4).transpose(0, 1)).flatten(0, 1), True),
+        (lambda: LAYER(ROWS).sigmoid(), True),
+        (lambda: LAYER(ROWS) / 0.2, False),
+        (lambda: torch.cat([LAYER(ROWS), LAYER(ROWS)], 1), False),
+        (lambda: LAYER(ROWS) + LAYER(ROWS), False),
+    ],
+)
+def test_whether_a_criterion_was_given_what_a_layer_returns_is_a_fact(scores, expected):
+    assert describe(F.cross_entropy(scores(), CLASSES)).terms[0].is_of_a_layer == expected
+
+
+TOKENS = torch.randint(9, (4, 12), generator=torch.Generator().manual_seed(0))
+EMBEDDED = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 10))
+
+
+@pytest.mark.parametrize(
+    ("targets", "revealed"),
+    [
+        (TOKENS, [0, "input"]),
+        (TOKENS.masked_fill(TOKENS == 3, -100), [0, "input"]),
+        (TOKENS.roll(1, 1), [0, "token before"]),
+        (TOKENS.roll(-1, 1), None),
+        (TOKENS.where(TOKENS != 3, torch.tensor(4)), None),
+        (torch.full_like(TOKENS, -100), None),
+    ],
+)
+def test_tokens_that_are_their_own_targets_are_a_fact(targets, revealed):
+    loss = F.cross_entropy(EMBEDDED(TOKENS).flatten(0, 1), targets.flatten())
+    assert facts_of(loss, TOKENS).get("revealed_by") == revealed
+
+
+@pytest.mark.parametrize(
+    ("targets", "revealed"),
+    [
+        (ROWS[:, 2:3], [1, 2]),
+        (ROWS[:, 2:3] + 1e-6, None),
+        (torch.zeros(16, 1), None),
+        (ROWS[:, 2:3].roll(1, 0), None),
+    ],
+)
+def test_a_column_of_the_input_that_is_the_target_is_a_fact(targets, revealed):
+    loss = F.mse_loss(nn.Linear(4, 1)(ROWS), targets)
+    assert facts_of(loss, torch.zeros(16, 4) - 1, ROWS).get("revealed_by") == revealed
+
+
+def test_facts_of_targets_are_kept_under_the_default_plan(tmp_path):
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with smdebug.start(str(tmp_path / "run")):
+        for _ in range(3):
+            optimizer.zero_grad()
+            F.mse_loss(model(ROWS), ROWS[:, 1:2]).backward()
+            optimizer.step()
+    loss = create_trial(str(tmp_path / "run")).facts(2)["loss"]
+    assert loss["revealed_by"] == [0, 1]
+    assert loss["terms"][0]["means"] == pytest.approx([float(ROWS[:, 1].mean())])
