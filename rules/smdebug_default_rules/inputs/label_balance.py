@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from smdebug.rules import Finding
@@ -18,10 +18,16 @@ LEAST_LOSSES = 120
 STILL_FALLING = 0.9
 """Below this share of the losses before, the last ones still fall, and the rare class may yet be learnt."""
 BETTER_THAN_GUESSING = 0.7
+CROSS_ENTROPY, BINARY = "cross entropy", ("binary cross entropy", "binary cross entropy with logits")
+HALF, ROUNDING = 0.5, 1e-6
+"""The mean at which yes is as common as no, and how far a variance may be from that of yes and no."""
 
 
 class LabelBalance(DefaultRule):
-    """Fires when one class has 97 % of the labels and the loss is that of always guessing it."""
+    """Fires when one class has 97 % of the labels and the loss is that of always guessing it.
+
+    It also fires when all labels are of one class, if the model ends with a layer that has others to choose.
+    """
 
     cause = "imbalance"
     needs = "no single loss over class labels was saved"
@@ -29,6 +35,7 @@ class LabelBalance(DefaultRule):
         "imbalance": (
             "Weight the classes in the loss, or sample the rare ones more often.",
             "Judge the model by precision and recall of the rare class, not by accuracy.",
+            "If the data has other classes, look for a filter, comparison or conversion that lost them.",
         )
     }
 
@@ -42,12 +49,12 @@ class LabelBalance(DefaultRule):
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss_history.extend(self.losses, *finite_losses(seen))
         terms = (seen.facts.get("loss") or {}).get("terms") or []
-        if len(terms) != 1 or not terms[0].get("targets"):
+        labels = _labels(terms[0], seen.facts) if len(terms) == 1 else None
+        if labels is None:
             self.looked = False
             return
-        term = terms[0]
-        count, largest = term["targets"], term["largest_class"]
-        self.targets[largest] = self.targets.get(largest, 0.0) + count * term["largest_share"]
+        count, largest, largest_share = labels
+        self.targets[largest] = self.targets.get(largest, 0.0) + count * largest_share
         self.total += count
         self.first = seen.step if self.first is None else self.first
         commonest = max(self.targets, key=lambda known: self.targets[known])
@@ -56,6 +63,9 @@ class LabelBalance(DefaultRule):
             return
         if self.total < LEAST_TARGETS or self.losses["count"] < LEAST_LOSSES:
             self.lacks("there are too few labels and losses so far to judge them")
+            return
+        if share >= 1 and "of_a_layer" in terms[0]:
+            yield from self._all_alike(terms[0], commonest)
             return
         rare = max(1 - share, 1 / self.total)
         guessing = -(share * math.log(max(share, 1e-12)) + rare * math.log(rare))
@@ -75,3 +85,37 @@ class LabelBalance(DefaultRule):
             value=share,
             limit=LIMIT,
         )
+
+    def _all_alike(self, term: Mapping[str, Any], commonest: int) -> Iterator[Finding]:
+        """Yield what is found if all labels are of one class, unless that is how the loss is made.
+
+        In contrastive learning, choices are computed from each other, and the first is always right.
+        """
+        is_of_one_unit = term.get("criterion") == CROSS_ENTROPY and term.get("classes") == 1
+        if not term["of_a_layer"] or is_of_one_unit:
+            return
+        now = sum(self.losses["last"]) / len(self.losses["last"])
+        yield self.finding(
+            f"All {self.total} labels are of class {commonest}: the loss of {now:.3g} comes from always "
+            "guessing it, and the model has no other class to learn",
+            since=self.first or 0,
+            tensor="loss",
+            statistic="share of the commonest class",
+            value=1.0,
+            limit=LIMIT,
+        )
+
+
+def _labels(term: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[int, int, float] | None:
+    """How many labels a step has, the commonest class, and its share; None if they are not classes."""
+    if term.get("targets"):
+        return term["targets"], term["largest_class"], term["largest_share"]
+    if term.get("criterion") not in BINARY or term.get("columns") != 1 or not term.get("means"):
+        return None
+    # A discriminator has a pass for what is real and one for what is not.
+    if len(facts.get("optimizers") or ()) != 1 or facts.get("backward_passes", 1) != 1:
+        return None
+    (mean,), (variance,) = term["means"], term["variances"]
+    if not 0 <= mean <= 1 or abs(variance - mean * (1 - mean)) > ROUNDING:
+        return None
+    return term["target_rows"], int(mean >= HALF), max(mean, 1 - mean)

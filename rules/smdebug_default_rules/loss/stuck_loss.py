@@ -13,6 +13,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
+from smdebug_default_rules.loss import constant_prediction
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.tensors import Modules
 
@@ -32,10 +33,15 @@ CHANCE = 0.95
 FALL = 0.02
 SIGNIFICANT = 2.5
 """A slope of this many standard errors is not chance: the loss falls, if slowly."""
+LEAST_BESIDE_A_CONSTANT = 300
+"""A model may need this many steps to bring its output to the height of the targets, or past a plateau."""
 
 
 class StuckLoss(DefaultRule):
     """Fires when the cross entropy stays at chance, or another known loss at its first level.
+
+    It also fires when the loss is no better than that of always predicting the same: the mean of the targets,
+    or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
     are not judged: they need not fall.
@@ -45,7 +51,8 @@ class StuckLoss(DefaultRule):
     needs = "the run does not have one optimizer and one loss of a known criterion"
     advice: ClassVar[Advice] = {
         "not learning": (
-            "Check that inputs and labels belong together: look at some pairs of a batch.",
+            "Check that inputs and labels belong together: look at some pairs of a batch, and for a shift, "
+            "a sort or a shuffle of only one of the two.",
             "Try to overfit a single batch: if that fails, the "
             "fault is in the model or the loss, not in the data.",
         )
@@ -63,6 +70,7 @@ class StuckLoss(DefaultRule):
         """The number of losses in the block that is being filled, their sum, and the step of the first."""
         self.classes = 0
         self.rows = 0
+        self.targets = constant_prediction.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         steps, values = finite_losses(seen)
@@ -75,6 +83,7 @@ class StuckLoss(DefaultRule):
         if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
             self.looked = False
             return
+        constant_prediction.add(self.targets, seen)
         is_slow = self.classes == 2 or _has_sigmoids(seen)
         least = LEAST_OF_SLOW if is_slow else LEAST_LOSSES
         self.rows = max(self.rows, int(terms[0].get("rows") or 0))
@@ -92,6 +101,7 @@ class StuckLoss(DefaultRule):
             stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
             what = "it has not changed"
         if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
+            yield from self._no_better_than_a_constant()
             return
         risen = self._risen(start if math.isnan(chance) else chance)
         since, count = self.losses["since"] or 0, self.losses["count"]
@@ -108,6 +118,24 @@ class StuckLoss(DefaultRule):
                 value=now,
                 limit=start if math.isnan(chance) else CHANCE * chance,
             )
+
+    def _no_better_than_a_constant(self) -> Iterator[Finding]:
+        if self.losses["count"] < LEAST_BESIDE_A_CONSTANT:
+            return
+        found = constant_prediction.compared(self.targets)
+        recent = self.blocks[len(self.blocks) // 2 :]
+        if found is None or not found.is_no_better or slope_score(recent) <= -SIGNIFICANT:
+            return
+        name = constant_prediction.NAMES[self.targets["criterion"]]
+        yield self.finding(
+            f"The loss is {found.loss:.4g} after {self.losses['count']} steps, and always predicting the "
+            f"same would give {found.constant:.4g}, {name}: the model has learnt nothing from its inputs",
+            since=self.losses["since"] or 0,
+            tensor="loss",
+            statistic="mean of the last losses",
+            value=found.loss,
+            limit=(1 - constant_prediction.GAIN) * found.constant,
+        )
 
     def _risen(self, untrained: float) -> tuple[int, int, float] | None:
         """Since when a loss that was clearly lower in between is back at its start, and for how many steps.
