@@ -11,6 +11,8 @@ from corpus.cases import FAULTS, PROGRAMS, Fault, Program
 MODULES = (
     "healthy_torch",
     "unusual_torch",
+    "targets_torch",
+    "targets_held_out_torch",
     "faults_torch",
     "ranks_torch",
     "scripts_healthy_torch",
