@@ -130,9 +130,10 @@ def test_a_regression_that_costs_as_much_as_the_mean_of_its_targets_has_learnt_n
         ({"explained": 0.01, "each": 1.02}, True),
         ({"explained": -0.5}, True),  # worse than the constant
         ({"count": 299}, False),  # may be a plateau
-        ({"count": 330, "every": 25}, False),  # seven steps to compare
+        ({"count": 330, "every": 20}, False),  # nine steps to compare
         ({"factor": 0.25}, True),
         ({"reduction": "sum", "each": ROWS}, True),
+        ({"reduction": "sum", "each": ROWS, "explained": 0.1}, False),
         ({"reduction": "none"}, False),
         ({"weighted": True}, False),
         ({"of_a_layer": False}, False),

@@ -120,7 +120,8 @@ def _on_the_host(values: torch.Tensor) -> NDArray[Any] | None:
     """Return the values without a copy; None if NumPy cannot read them where they are."""
     if not values.is_cpu or values.layout is not torch.strided or values.dtype not in _READABLE:
         return None
-    return values.detach().numpy()
+    read: NDArray[Any] = values.detach().numpy()
+    return read
 
 
 def _as_tokens(wanted: NDArray[Any], tokens: NDArray[Any], ignored: int | None) -> str | None:
