@@ -10,6 +10,7 @@ import pytest
 import smdebug
 from smdebug import modes
 from smdebug.files.names import OBSERVATIONS
+from smdebug.rules import Rule
 from smdebug.runs import diagnose
 from smdebug.runs.opening import open_run
 from smdebug.trials import create_trial
@@ -163,6 +164,27 @@ def test_collections_say_what_names_do_not():
         "Tanh",
         "",
     ]
+
+
+class AllStatistics(Rule):
+    """Notes the statistics of each step, of all kinds together."""
+
+    def invoke_at_step(self, step):
+        self.found = self.statistics(step)
+        return False
+
+
+@pytest.mark.parametrize("make", [train, chosen])
+def test_a_rule_of_yours_gets_all_statistics_of_a_step_as_one_matrix(tmp_path, make):
+    trial = make(tmp_path / "run")
+    rule = AllStatistics(trial)
+    rule.invoke(1)
+    seen = trial.observations.judged(1)
+    expected = {
+        kind: seen.statistics(kind).names for kind in (*KINDS, "updates") if seen.statistics(kind) is not None
+    }
+    assert {kind: rule.found.of(kind).names for kind in dict.fromkeys(rule.found.kinds)} == expected
+    assert rule.found.row("a_output_0") == pytest.approx(seen.statistics("outputs").row("a_output_0"))
 
 
 def save_scalars(place, rows):

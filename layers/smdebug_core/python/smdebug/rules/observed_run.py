@@ -54,12 +54,8 @@ class ObservedRun:
 
         `kind` is parameters, gradients, updates, inputs or outputs, or None for all tensors.
         """
-        if kind is not None:
-            return self.observed(step, worker).statistics(kind)
-        if not self.observed(step, worker).facts:
-            return None
-        found: StatisticsMatrix = self.base_trial.statistics(step, worker=worker)
-        return found if len(found) else None
+        seen = self.observed(step, worker)
+        return seen.statistics(kind) if kind is not None else seen.all_statistics
 
     def series(self, name: str, worker: str | None = None) -> Series | None:
         """Return a scalar at every step of the run so far, saved or not; None if there is none.

@@ -34,7 +34,7 @@ from smdebug.files.observations import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.observations.damaged_values import DAMAGED
-from smdebug.trials.observations.statistics_matrix import StatisticsMatrix
+from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, joined
 
 #: The part does not exist at the step, which is not a defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
@@ -101,6 +101,13 @@ class ObservedStep:
         """The statistics of one kind of tensors: a row per tensor."""
         found: StatisticsMatrix | None = self._part("statistics", kind, self._statistics)
         return found
+
+    @cached_property
+    def all_statistics(self) -> StatisticsMatrix | None:
+        """The statistics of all kinds of tensors, one kind after the other; None if there are none."""
+        kinds = () if self.layout is None else self.layout.tensors
+        parts = [found for kind in kinds if (found := self.statistics(kind)) is not None]
+        return joined(parts) if parts else None
 
     def samples(self, kind: str) -> Mapping[str, NDArray[np.float32]]:
         """The sampled values of each tensor of one kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,3 +74,13 @@ class StatisticsMatrix:
         if isinstance(rows, Rows):
             return rows.places
         return {name: place for place, name in enumerate(self.names)}
+
+
+def joined(parts: Sequence[StatisticsMatrix]) -> StatisticsMatrix:
+    """Return the rows of several matrices of one step as one; there is at least one."""
+    return StatisticsMatrix(
+        parts[0].step,
+        tuple(tensor for part in parts for tensor in part.tensors),
+        tuple(kind for part in parts for kind in part.kinds),
+        np.concatenate([part.values for part in parts]),
+    )
