@@ -161,12 +161,13 @@ def test_steps_with_findings_are_measured(monkeypatch):
     assert block["first"][column] <= 777 <= block["last"][column]
 
 
-def test_a_note_says_when_rules_evaluated_only_some_steps(tmp_path, monkeypatch):
+@pytest.mark.parametrize("rules", [["ExplodingTensor"], None])
+def test_a_note_says_when_rules_evaluated_only_some_steps(tmp_path, monkeypatch, rules):
     monkeypatch.setattr(writing, "MOST_LOOKS", 1)
-    made_run({at: {"w": [1.0]} for at in range(170)}, tmp_path / "run")
+    made_run({at: {"gradient/w": [1.0]} for at in range(170)}, tmp_path / "run")
     for name, every_step in (("some", False), ("all", True)):
         page = tmp_path / f"{name}.html"
-        write_report(tmp_path / "run", page, rules=["ExplodingTensor"], every_step=every_step)
+        write_report(tmp_path / "run", page, rules=rules, every_step=every_step)
         has_note = "The rules evaluated 150 of 170 steps" in page.read_text()
         assert has_note is not every_step
 

@@ -12,6 +12,7 @@ from smdebug import modes
 from smdebug.files.names import OBSERVATIONS
 from smdebug.rules import Rule
 from smdebug.runs import diagnose
+from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.opening import open_run
 from smdebug.trials import create_trial
 from smdebug.trials.observations import derived_run, derived_step
@@ -205,6 +206,13 @@ def test_the_loss_is_the_same_one_at_all_steps(tmp_path):
 def test_a_loss_of_several_values_is_their_mean_and_text_is_none(tmp_path):
     trial = save_scalars(tmp_path / "run", [{"loss": [1.0, 3.0]}])
     assert trial.observations.judged(0).series("loss")[:, 3].tolist() == [2.0]
+
+
+@pytest.mark.parametrize(("make", "looked"), [(chosen, 5), (train, 12)])
+def test_default_rules_take_evenly_spread_steps_where_tensors_have_to_be_read(tmp_path, make, looked):
+    results = evaluate(make(tmp_path / "run", steps=20), most_steps=5)
+    (found,) = (result for result in results if result.rule == "NonFiniteValues")
+    assert found.looked == looked
 
 
 def deep_network(place, shrinks):

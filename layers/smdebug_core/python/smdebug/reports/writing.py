@@ -11,7 +11,7 @@ from smdebug.reports.gathering import gather
 from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.comparing import compare
 from smdebug.runs.evaluation.choosing import rules_for
-from smdebug.runs.evaluation.evaluating import evaluate
+from smdebug.runs.evaluation.evaluating import default_steps, evaluate
 from smdebug.runs.opening import open_run
 from smdebug.runs.verdicts import Verdict, of_results
 from smdebug.service.records import RequestedRule
@@ -34,8 +34,8 @@ def write_report(
 ) -> tuple[Verdict, ...]:
     """Evaluate rules on a saved run and write its report, one file of HTML; return the verdicts.
 
-    Without `rules` they are those that judge the run. Rules outside of the default set
-    evaluate evenly spread steps of a long run, or `every_step`. With `other` the page shows where the two
+    Without `rules` they are those that judge the run. Rules that read tensors evaluate evenly spread steps of
+    a long run, or `every_step`. With `other` the page shows where the two
     runs diverge.
     """
     trial = open_run(run)
@@ -57,16 +57,16 @@ def steps_worth(trial: Trial) -> int:
 def evaluations_in(trial: Trial, rules: Sequence[RequestedRule] | None, most: int | None) -> int:
     """The number of evaluations if no rule ends early: the length of a progress bar."""
     steps, known = len(trial.steps()), default_rules()
-    return sum(
-        steps if most is None or rule.rule in known else min(steps, most) for rule in rules_for(trial, rules)
-    )
+    by_default = len(default_steps(trial, most))
+    others = steps if most is None else min(steps, most)
+    return sum(by_default if rule.rule in known else others for rule in rules_for(trial, rules))
 
 
 def notes_on(trial: Trial, verdicts: Sequence[Verdict], most: int | None) -> list[str]:
     """Notes on what the rules did not evaluate."""
     steps = len(trial.steps())
-    known = default_rules()
-    if most is None or steps <= most or all(verdict.rule in known for verdict in verdicts):
+    looks_everywhere = default_rules() if trial.observations.exist else ()
+    if most is None or steps <= most or all(verdict.rule in looks_everywhere for verdict in verdicts):
         return []
     return [
         f"The rules evaluated {most:,} of {steps:,} steps, evenly spread; problems between them are not "

@@ -56,14 +56,14 @@ def evaluate(
     `default` the default rules are left out. No actions are taken. `progress` receives the number of steps
     completed since the last call. `jobs` limits the number of processes; without it, several are used if that
     is likely to be faster. With `most_steps` that many evenly spread steps are evaluated, but every step by
-    the default rules, which need them all.
+    the default rules of a run that holds observations: they need them all, and read little.
     """
     trial = run if isinstance(run, Trial) else open_run(run)
     options = _Options(jobs, most_steps, worth_a_process, progress)
     source = None if file is None else os.fspath(file)
     requests = requests_for(trial, rules_for(trial, rules, file=source, default=default), source)
     together = [EvaluatedRule(request, trial) for request in requests if request.is_default]
-    _evaluate_together(together, trial, progress)
+    _evaluate_together(together, default_steps(trial, most_steps), progress)
     results = {rule.name: rule.so_far() for rule in together}
     return [
         results[request.configuration.name] if request.is_default else _evaluate_rule(request, trial, options)
@@ -71,9 +71,17 @@ def evaluate(
     ]
 
 
-def _evaluate_together(rules: Sequence[EvaluatedRule], trial: Trial, progress: Callable[[int], Any]) -> None:
+def default_steps(trial: Trial, most: int | None) -> list[int]:
+    """Return the steps that the default rules evaluate if others evaluate at most so many."""
+    steps = trial.steps()
+    return steps if most is None or trial.observations.exist else thinned(steps, max(2, most))
+
+
+def _evaluate_together(
+    rules: Sequence[EvaluatedRule], steps: Sequence[int], progress: Callable[[int], Any]
+) -> None:
     """Evaluate the rules one step after the other, so that they share what was read of a step."""
-    for step in trial.steps() if rules else ():
+    for step in steps if rules else ():
         for rule in rules:
             rule.evaluate(step)
         progress(len(rules))
@@ -115,6 +123,7 @@ def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> Rul
 __all__ = [
     "RuleResult",
     "StepFindings",
+    "default_steps",
     "evaluate",
     "rule_class",
     "steps_wanted",
