@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from functions.decisions.messages import bucket_and_prefix
+from smdebug.amounts import counted
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import END_MARKER
 
 LENT_FOR = 900  # seconds: the shortest session of STS
 LONGEST_POLICY = 2048  # characters that STS accepts
-_LISTED = ("events/", "index/", "collections/", END_MARKER)
 _READ = ("events/*", "index/*", "collections/*", END_MARKER)
 
 
@@ -31,31 +30,46 @@ def session_policy(
     """Return the session policy: read the files of these runs, keep state below `state`.
 
     Only files that trainings write can be read, not those that the application keeps beside a run. Of the run
-    itself not those of runs in folders below it either: whoever writes to a folder makes it a run.
+    itself not those of runs in folders below it either, unless long names leave no room to say so: whoever
+    writes to a folder makes it a run.
     """
+    for own in (_READ, ("*",)):
+        policy = _policy(run, state, others, own, source=source, partition=partition)
+        if len(as_text(policy)) <= LONGEST_POLICY:
+            return policy
+    raise TooManyRuns(
+        f"The rule reads {counted(len({run, *others}), 'run')}, and credentials cannot be restricted to "
+        "names of this length: name fewer in other_trials, or runs with shorter prefixes."
+    )
 
+
+def _policy(
+    run: str,
+    state: str,
+    others: Sequence[str],
+    own_files: Sequence[str],
+    *,
+    source: str | None,
+    partition: str,
+) -> dict[str, Any]:
     def arn(place: str) -> str:
         return f"arn:{partition}:s3:::{place}"
 
     runs = list(dict.fromkeys(f"{place.strip('/')}/" for place in (run, *others)))
-    own, compared = runs[0], runs[1:]
+    files = [f"{_literal(runs[0])}{kind}" for kind in own_files]
+    compared = [f"{_literal(place)}*" for place in runs[1:]]
     own_state = arn(f"{_literal(run.strip('/'))}/{_literal(state)}*")
+    own_memory = [own_state] if own_files is _READ else []  # else it is among the files
     sources = [arn(_literal(source.removeprefix("s3://")))] if source else []
     by_bucket: dict[str, list[str]] = {}
-    for place in runs:
-        bucket, prefix = bucket_and_prefix(place.rstrip("/"))
-        folders = _LISTED if place == own else ("",)
-        by_bucket.setdefault(bucket, []).extend(f"{_literal(prefix)}{folder}*" for folder in folders)
+    for place in (*files, *compared):
+        bucket, _, prefix = place.partition("/")
+        by_bucket.setdefault(bucket, []).append(prefix)
     statements: list[dict[str, Any]] = [
         {
             "Effect": "Allow",
             "Action": "s3:GetObject",
-            "Resource": [
-                *(arn(f"{_literal(own)}{kind}") for kind in _READ),
-                own_state,
-                *(arn(f"{_literal(place)}*") for place in compared),
-                *sources,
-            ],
+            "Resource": [*map(arn, files), *own_memory, *map(arn, compared), *sources],
         },
         {
             "Effect": "Deny",
@@ -80,13 +94,7 @@ def session_policy(
             "Condition": {"StringLike": {"kms:ViaService": "s3.*"}},
         },
     ]
-    policy = {"Version": "2012-10-17", "Statement": statements}
-    if len(as_text(policy)) > LONGEST_POLICY:
-        raise TooManyRuns(
-            f"The rule reads {len(runs)} runs, and credentials cannot be restricted to so many: name "
-            "fewer in other_trials, or runs with shorter prefixes."
-        )
-    return policy
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def as_text(policy: dict[str, Any]) -> str:

@@ -130,3 +130,15 @@ def test_no_more_than_sts_takes_and_for_a_quarter_of_an_hour():
     assert len(as_text(POLICY)) <= LONGEST_POLICY
     assert json.loads(as_text(POLICY)) == POLICY
     assert LENT_FOR <= 900
+
+
+@pytest.mark.parametrize("length", [9, 60, 90])
+def test_a_run_with_a_long_name_has_credentials_for_its_own_files(length):
+    run = f"{'b' * 63}/{'run' * (length // 3)}"
+    source = f"s3://{'b' * 63}/rule-sources/{'0123456789abcdef' * 4}.py"
+    policy = session_policy(run, f"state/{'f' * 32}/a-rule-with-a-name/", source=source)
+    assert len(as_text(policy)) <= LONGEST_POLICY
+    own, other = f"{run}/index/000000000/000000000001_worker_0.json", f"{run}-2/index/0.json"
+    assert [allows(policy, "s3:GetObject", place) for place in (own, other)] == [True, False]
+    assert allows(policy, "s3:ListBucket", "b" * 63, f"{run.partition('/')[2]}/index/")
+    assert not allows(policy, "s3:ListBucket", "b" * 63, "other/index/")
