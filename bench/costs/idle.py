@@ -17,7 +17,7 @@ from smdebug.service.costs import PRICES
 PROMISED = 0.05  # dollars beyond the always-free tier, without a customer key
 MINUTES = 60 * 24 * 30
 RECEIVES_PER_MINUTE = 15  # Lambda polls a queue with five long polls of 20 s
-OWN_METRICS = 4  # RuleErrors, MissedNotifications, RunsNotSwept, OldestUnevaluatedStep
+OWN_METRICS = 5  # RuleErrors, RulesOutOfBudget, MissedNotifications, RunsNotSwept, OldestUnevaluatedStep
 SWEEP = {
     "seconds": 0.05,
     "GB": 0.5,

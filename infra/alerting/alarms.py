@@ -19,6 +19,7 @@ OLDEST = "OldestUnevaluatedStep"  # seconds; reported by the sweeper, which does
 RULE_ERRORS = "RuleErrors"
 MISSED = "MissedNotifications"
 NOT_SWEPT = "RunsNotSwept"
+OUT_OF_BUDGET = "RulesOutOfBudget"
 RUNBOOK = "docs/operations.md"
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 _GOOD = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -118,8 +119,11 @@ class Alarms(Construct):
                 ],
             ),
             _graph(
-                "Rules that raised; notifications that S3 lost; runs that could not be swept",
-                [_ours(name, watched.deployment, "Sum") for name in (RULE_ERRORS, MISSED, NOT_SWEPT)],
+                "Rules that raised or spent their budget; notifications that S3 lost; runs not swept",
+                [
+                    _ours(name, watched.deployment, "Sum")
+                    for name in (RULE_ERRORS, OUT_OF_BUDGET, MISSED, NOT_SWEPT)
+                ],
             ),
             _graph(
                 "Recursive calls that were dropped",
