@@ -70,6 +70,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_the_edits_that_no_test_notices_are_named(checkout, capsys, monkeypatch):
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")  # as where this test runs beside others
     equivalent = checkout / "equivalent.txt"
     equivalent.write_text("# none\nroom/code.py | unused | max -> min | it is not used\n")
     monkeypatch.setattr(mutate, "EQUIVALENT", equivalent)

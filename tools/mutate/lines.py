@@ -61,6 +61,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish() -> None:
     """Write what was noted."""
     places = [[file, line, sorted(tests)] for (file, line), tests in _lines.items()]
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    with open(f"{RESULT}.{worker}", "w", encoding="utf-8") as file:  # noqa: PTH123
+    # By its process: what starts the workers runs no tests, and may itself be started by a worker.
+    with open(f"{RESULT}.{os.getpid()}", "w", encoding="utf-8") as file:  # noqa: PTH123
         json.dump({"tests": _tests, "lines": places, "failed": sorted(_failed)}, file)
