@@ -155,8 +155,8 @@ EDITS = (
     Edit(
         "credentials list what a wildcard in the run's name matches",
         "functions/custom_rules/credentials.py",
-        'extend(f"{_literal(prefix)}{folder}*"',
-        'extend(f"{prefix}{folder}*"',
+        '_, prefix = place.partition("/")\n',
+        '_, prefix = place.replace("${*}", "*").partition("/")\n',
         _STRANGE + "test_a_listing_is_limited_to_the_run",
     ),
     Edit(
