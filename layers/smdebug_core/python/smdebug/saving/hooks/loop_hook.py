@@ -12,12 +12,12 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.names import FIRST_LEARNING_RATE, file_name_of, worker_in
+from smdebug.files.observations import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.loss_terms import criterion_name
 from smdebug.saving.hooks.hook import FrameworkHook
 from smdebug.saving.hooks.options import HookOptions, takes
 from smdebug.saving.observations.loss_facts import LABELS, PREDICTIONS, LossTerms
-from smdebug.saving.planning.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 
 RATES = frozenset({"learning_rate", "lr"})
 """Names under which loops record their learning rate."""

@@ -17,6 +17,11 @@ from collections.abc import Iterable
 from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.files.names import OBSERVATIONS
+from smdebug.files.observations import GRADIENTS as GRADIENTS
+from smdebug.files.observations import INPUTS as INPUTS
+from smdebug.files.observations import OUTPUTS as OUTPUTS
+from smdebug.files.observations import PARAMETERS as PARAMETERS
+from smdebug.files.observations import UPDATES as UPDATES
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.planning.save_plan import (
     GROUPS_REMEMBERED,
@@ -34,8 +39,6 @@ MEMBERS = f"^{re.escape(OBSERVATIONS)}"
 _SCHEDULE = SaveConfigMode(save_interval=100, save_steps=[*range(10), *range(10, 1001, 10)])
 _IN_BLOCKS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 
-PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
-INPUTS, OUTPUTS = "inputs", "outputs"
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
 

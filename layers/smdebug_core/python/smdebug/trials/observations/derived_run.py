@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
-from smdebug.files.observations import Layout, ObservedTensor
+from smdebug.files.observations import PARAMETERS, Layout, ObservedTensor
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.observations.derived_step import KEPT_BYTES, DerivedStep
 from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.trials.observations.one_step import ObservedStep, ObservedSteps
-from smdebug.trials.observations.saved_kinds import GRADIENTS, PARAMETERS, SavedKinds, Sorted
+from smdebug.trials.observations.saved_kinds import SavedKinds, Sorted
 
 Array = NDArray[Any]
 
@@ -23,6 +23,7 @@ class DerivedSteps(ObservedSteps):
     def __init__(self, observations: Any, trial: Any):
         super().__init__(observations, trial)
         self._sorted: tuple[Any, SavedKinds, Sorted] | None = None
+        """The names of the last layout that was sorted."""
         self._laid_out: tuple[Sorted, Layout] | None = None
         self._losses: dict[ModeKeys, str] = {}
         self._parameters: dict[str, tuple[int, Mapping[str, Array]]] = {}
@@ -43,7 +44,7 @@ class DerivedSteps(ObservedSteps):
             collections = self._trial.collections()
             kinds = SavedKinds({name: frozenset(of.tensor_names) for name, of in collections.items()})
             saved = [name for name, places in at_step.places.items() if places.value is not None]
-            self._sorted = at_step.layout, kinds, kinds.sort(saved, self.gradients())
+            self._sorted = at_step.layout, kinds, kinds.sort(saved)
         return self._sorted[1:]
 
     def value(self, name: str, step: int, worker: str) -> Array:
@@ -62,21 +63,12 @@ class DerivedSteps(ObservedSteps):
             self._laid_out = names, Layout(dict(rows), facts())
         return self._laid_out[1]
 
-    def gradients(self) -> Iterable[str]:
-        """Return the gradients that the run says it saves."""
-        collection = self._trial.collections().get(GRADIENTS)
-        return () if collection is None else sorted(collection.tensor_names)
-
-    def loss_among(self, names: Iterable[str], mode: ModeKeys) -> str | None:
+    def loss_among(self, names: Collection[str], kinds: SavedKinds, mode: ModeKeys) -> str | None:
         """Return which of a step's scalars is the loss: in each mode the same one at all steps."""
-        names = list(names)
+        if mode not in self._losses:
+            for likely in likely_losses(names, kinds.losses)[:1]:
+                self._losses[mode] = likely
         known = self._losses.get(mode)
-        if known is None:
-            collection = self._trial.collections().get("losses")
-            likely = likely_losses(names, () if collection is None else collection.tensor_names)
-            known = self._losses[mode] = next(iter(likely), "")
-            if not known:
-                del self._losses[mode]
         return known if known in names else None
 
     def parameters_before(self, step: int, worker: str) -> tuple[int, Mapping[str, Array]] | None:

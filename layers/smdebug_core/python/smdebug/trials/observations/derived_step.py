@@ -7,7 +7,7 @@ as the optimizer, the modes of modules and the losses between two saved steps, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -15,17 +15,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.files.observations import Layout, ObservedTensor, Rows
+from smdebug.files.observations import (
+    GRADIENTS,
+    INPUTS,
+    OUTPUTS,
+    PARAMETERS,
+    UPDATES,
+    Layout,
+    ObservedTensor,
+    Rows,
+)
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.packed import Measurements, digests_together, measure_together
 from smdebug.numbers.rows import completed
 from smdebug.numbers.statistics import is_numeric
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug.trials.observations.saved_kinds import (
-    GRADIENTS,
-    INPUTS,
-    OUTPUTS,
-    PARAMETERS,
     SavedKinds,
     Sorted,
     parameter_of,
@@ -33,7 +38,6 @@ from smdebug.trials.observations.saved_kinds import (
 )
 from smdebug.trials.observations.statistics_matrix import StatisticsMatrix
 
-UPDATES = "updates"
 LOSS = "loss"
 KEPT_BYTES = 256 << 20
 """Parameters of more bytes are not compared with those of the step before."""
@@ -52,8 +56,7 @@ class Saved(Protocol):
         rows: Mapping[str, tuple[ObservedTensor, ...]],
         facts: Callable[[], dict[str, Any]],
     ) -> Layout: ...
-    def gradients(self) -> Iterable[str]: ...
-    def loss_among(self, names: Iterable[str], mode: ModeKeys) -> str | None: ...
+    def loss_among(self, names: Collection[str], kinds: SavedKinds, mode: ModeKeys) -> str | None: ...
     def parameters_before(self, step: int, worker: str) -> tuple[int, Mapping[str, Array]] | None: ...
     def keep_parameters(self, step: int, worker: str, values: Mapping[str, Array]) -> None: ...
 
@@ -112,7 +115,7 @@ class DerivedStep(ObservedStep):
                 continue
             with np.errstate(all="ignore"):
                 found[name.removeprefix("scalar/")] = float(value.mean(dtype=np.float64))
-        loss = self._saved.loss_among(found, self.mode)
+        loss = self._saved.loss_among(found, self._kinds, self.mode)
         if loss is not None:
             found[LOSS] = found[loss]
         return found
@@ -157,7 +160,9 @@ class DerivedStep(ObservedStep):
     def _facts_of_names(self) -> dict[str, Any]:
         """What holds for all steps that have the same tensors."""
         parameters = {plain_name(row.name): row.name for row in self._measured.rows.get(PARAMETERS, ())}
-        known = {parameter_of(name): name for name in (*self._saved.gradients(), *self._names_of(GRADIENTS))}
+        known = {
+            parameter_of(name): name for name in (*sorted(self._kinds.gradients), *self._names_of(GRADIENTS))
+        }
         trained = {name: known[plain] for plain, name in parameters.items() if plain in known}
         facts: dict[str, Any] = {"derived": True, "modules": self._modules()}
         if trained:

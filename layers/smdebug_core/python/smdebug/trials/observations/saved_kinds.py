@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.files.names import OBSERVATIONS
+from smdebug.files.observations import GRADIENTS, INPUTS, OUTPUTS, PARAMETERS
 
-PARAMETERS, GRADIENTS, INPUTS, OUTPUTS = "parameters", "gradients", "inputs", "outputs"
 _GRADIENT = re.compile(r"^gradients?/")
 _OF_KERAS = re.compile(r"^gradients/(.+?)Grad(_\d+)?$")
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?(:\d+)?)$")
@@ -46,8 +46,8 @@ class SavedKinds:
 
     members: Mapping[str, Collection[str]]
 
-    def sort(self, names: Iterable[str], known: Iterable[str] = ()) -> Sorted:
-        """Sort the tensors of a step; `known` are the gradients that any step of the run has."""
+    def sort(self, names: Iterable[str]) -> Sorted:
+        """Sort the tensors of a step."""
         names = [name for name in names if not name.startswith(OBSERVATIONS)]
         found: dict[str, list[str]] = {kind: [] for kind in (PARAMETERS, GRADIENTS, INPUTS, OUTPUTS)}
         scalars, others = [], []
@@ -58,7 +58,7 @@ class SavedKinds:
                 scalars.append(name)
             else:
                 others.append(name)
-        trained = {parameter_of(name) for name in (*found[GRADIENTS], *known)}
+        trained = {parameter_of(name) for name in (*found[GRADIENTS], *self.gradients)}
         is_parameter = {
             name: plain_name(name) in trained
             or self._is(CollectionKeys.WEIGHTS, name)
@@ -95,9 +95,15 @@ class SavedKinds:
         found = _IN_NAMES.search(_OUTPUT.sub("", output))
         return _NAMED[found[1].lower()] if found else ""
 
-    def is_loss(self, name: str) -> bool:
-        """Whether the run says that this is a loss."""
-        return self._is(CollectionKeys.LOSSES, name) or self._is(CollectionKeys.LOSSES, f"scalar/{name}")
+    @property
+    def gradients(self) -> Collection[str]:
+        """The gradients that the run says it saves, at whatever step."""
+        return self.members.get(CollectionKeys.GRADIENTS, ())
+
+    @property
+    def losses(self) -> Collection[str]:
+        """The tensors that the run says are losses."""
+        return self.members.get(CollectionKeys.LOSSES, ())
 
     def _is(self, collection: str, name: str) -> bool:
         return name in self.members.get(collection, ())
