@@ -41,9 +41,11 @@ def label_facts(labels: Array) -> Mapping[str, Any]:
     Other targets, as those of a regression, have none.
     """
     classes = _classes(labels)
-    if classes is None:
-        return {}
-    counts = np.bincount(classes)
+    return {} if classes is None else class_balance(classes, np.bincount(classes))
+
+
+def class_balance(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the balance of class labels, of which there is at least one, and their counts."""
     return {
         "targets": int(classes.size),
         "classes_seen": int(np.count_nonzero(counts)),

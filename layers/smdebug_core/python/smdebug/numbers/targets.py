@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.numbers.batches import class_balance
+
 MAX_COUNTED = 128
 """Counts are listed for batches with at most this many different classes."""
 MAX_COLUMNS = 64
@@ -28,12 +30,9 @@ def class_facts(targets: NDArray[np.int64], ignored: int | None = None) -> dict[
     facts: dict[str, Any] = {"ignored": round(share, _DIGITS)}
     if not kept.size:
         return facts
-    counts = np.bincount(kept, minlength=1)
+    counts = np.bincount(kept)
     seen = np.flatnonzero(counts)
-    facts["targets"] = int(kept.size)
-    facts["classes_seen"] = int(seen.size)
-    facts["largest_class"] = int(counts.argmax())
-    facts["largest_share"] = float(counts.max() / kept.size)
+    facts |= class_balance(kept, counts)
     if seen.size <= MAX_COUNTED:
         facts["counts"] = [[int(known), int(counts[known])] for known in seen]
     if kept.size > 1:
