@@ -10,6 +10,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses
 
 LIMIT = 0.97
@@ -18,7 +19,6 @@ LEAST_LOSSES = 120
 STILL_FALLING = 0.9
 """Below this share of the losses before, the last ones still fall, and the rare class may yet be learnt."""
 BETTER_THAN_GUESSING = 0.7
-CROSS_ENTROPY, BINARY = "cross entropy", ("binary cross entropy", "binary cross entropy with logits")
 HALF, ROUNDING = 0.5, 1e-6
 """The mean at which yes is as common as no, and how far a variance may be from that of yes and no."""
 
@@ -110,7 +110,7 @@ def _labels(term: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[int, int
     """How many labels a step has, the commonest class, and its share; None if they are not classes."""
     if term.get("targets"):
         return term["targets"], term["largest_class"], term["largest_share"]
-    if term.get("criterion") not in BINARY or term.get("columns") != 1 or not term.get("means"):
+    if term.get("criterion") not in YES_OR_NO or term.get("columns") != 1 or not term.get("means"):
         return None
     # A discriminator has a pass for what is real and one for what is not.
     if len(facts.get("optimizers") or ()) != 1 or facts.get("backward_passes", 1) != 1:

@@ -22,12 +22,11 @@ SURE = 3.0
 """A gain of this many standard errors is a gain, however small."""
 _LEAST_LOSS = 1e-3
 """Below this share of their square (or in nats), targets have nothing to be learnt."""
-_SQUARED, _CLASSES = "mean squared error", "cross entropy"
-_BINARY = ("binary cross entropy", "binary cross entropy with logits")
+SQUARED, CROSS_ENTROPY = "mean squared error", "cross entropy"
+YES_OR_NO = ("binary cross entropy", "binary cross entropy with logits")
 NAMES = {
-    _SQUARED: "the variance of the targets",
-    _CLASSES: "the entropy of the labels",
-    **dict.fromkeys(_BINARY, "the entropy of the labels"),
+    SQUARED: "the variance of the targets",
+    **dict.fromkeys((CROSS_ENTROPY, *YES_OR_NO), "the entropy of the labels"),
 }
 
 
@@ -80,7 +79,7 @@ def why_unknown(seen: ObservedStep) -> str:
         return "" if term.get("counts") else "the classes of the labels were not saved"
     if not term.get("means") or term.get("target_rows") != term.get("rows"):
         return "the means of the targets were not saved"
-    if term["criterion"] in _BINARY and not 0 <= term["lowest"] <= term["highest"] <= 1:
+    if term["criterion"] in YES_OR_NO and not 0 <= term["lowest"] <= term["highest"] <= 1:
         return "the labels are not between 0 and 1"
     return ""
 
@@ -130,7 +129,7 @@ def compared(kept: Mapping[str, Any]) -> Compared | None:
 
 
 def _least(kept: Mapping[str, Any]) -> float:
-    if kept["criterion"] != _SQUARED:
+    if kept["criterion"] != SQUARED:
         return _LEAST_LOSS
     squares = [
         mean * mean + variance for mean, variance in zip(kept["means"], kept["variances"], strict=True)
@@ -139,7 +138,7 @@ def _least(kept: Mapping[str, Any]) -> float:
 
 
 def _is_of_classes(term: Mapping[str, Any]) -> bool:
-    return bool(term.get("criterion") == _CLASSES)
+    return bool(term.get("criterion") == CROSS_ENTROPY)
 
 
 def _add_counts(kept: MutableMapping[str, Any], counts: Sequence[Sequence[int]]) -> None:
@@ -178,7 +177,7 @@ def _cost(kept: Mapping[str, Any], term: Mapping[str, Any]) -> float:
         return float(cost / term["targets"])
     costs = []
     for mean, variance, constant in zip(term["means"], term["variances"], kept["means"], strict=True):
-        if term["criterion"] == _SQUARED:
+        if term["criterion"] == SQUARED:
             costs.append(variance + (mean - constant) ** 2)
         else:
             costs.append(-_times_log(mean, constant) - _times_log(1 - mean, 1 - constant))

@@ -158,11 +158,11 @@ class LearningRate(DefaultRule):
         if table is None or not seen.facts.get("optimizer_steps"):
             return
         self.first = seen.step if self.first is None else self.first
+        apart = seen.facts.get("steps_apart") or 1
         if len(self.ratios) < FIRST_STEPS:
-            self._add_ratio(table, seen.facts.get("steps_apart") or 1)
+            self._add_ratio(table, apart)
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
-        apart = seen.facts.get("steps_apart") or 1
         largest, usual = max(self.ratios), level(self.ratios) / apart
         is_small = largest < max(TOO_SMALL, LEAST_PATH / LONG)
         if not is_small and usual <= TOO_LARGE and self.overshot <= OVERSHOT:
