@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.files import wrong_content
 from smdebug.files.index import (
+    BESIDE,
     IndexFile,
     IndexMeta,
     ShapeRecord,
@@ -171,3 +172,43 @@ def test_files_beyond_the_limit_are_not_parsed(monkeypatch):
 def test_a_file_that_says_nothing_is_not_written():
     with pytest.raises(SMDebugValueError, match="neither"):
         encode_index(META, [], [])
+
+
+OBSERVED = TensorEntry("smdebug/facts", 148, 90, 7, "uint8", (40,))
+
+
+def with_beside(entries):
+    meta = IndexMeta(ModeKeys.TRAIN, 3, "events/000000000003/000000000003_worker_0.tfevents")
+    return encode_index(meta, [TensorEntry("loss", 0, 148)], beside=entries)
+
+
+def test_tensors_beside_the_others_are_found_behind_them():
+    index = parse_index(with_beside([OBSERVED]), file="index/000000003_worker_0.json")
+
+    assert entries_of(index) == [TensorEntry("loss", 0, 148), OBSERVED]
+    assert index.beside == 1
+
+
+def test_tensors_beside_the_others_come_under_a_key_of_their_own():
+    content = json.loads(with_beside([OBSERVED]))
+
+    assert [entry["tensorname"] for entry in content["tensor_payload"]] == ["loss"]
+    assert [entry["tensorname"] for entry in content["meta"][BESIDE]] == ["smdebug/facts"]
+    assert BESIDE not in json.loads(with_beside([]))["meta"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "says"),
+    [
+        (None, "observed_payload is missing or null instead of a list"),
+        ({}, "observed_payload is an object instead of a list"),
+        ([3], r"observed_payload\[0\] is a number instead of an object"),
+        ([{"tensorname": "a", "start_idx": -1, "length": 4}], r"observed_payload\[0\].start_idx is -1"),
+    ],
+)
+def test_an_error_in_what_is_beside_names_its_place(beside, says):
+    content = json.loads(with_beside([OBSERVED]))
+    content["meta"][BESIDE] = beside
+
+    with pytest.raises(IndexReaderException, match=says):
+        parse_index(json.dumps(content).encode(), file="index/000000003_worker_0.json")

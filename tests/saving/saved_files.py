@@ -9,7 +9,8 @@ EVERY_STEP = SaveConfig(save_interval=1)
 
 
 def index_of(out_dir, step, worker="worker_0"):
-    return json.loads((out_dir / f"index/000000000/{step:012}_{worker}.json").read_text())
+    (path,) = (out_dir / "index").glob(f"*/{step:012}_{worker}.json")
+    return json.loads(path.read_text())
 
 
 def names_at(out_dir, step, worker="worker_0"):

@@ -76,6 +76,7 @@ def _with_head(head: bytes, says: IndexFile, checksums: list[bytes], file: str) 
         says.dtypes,
         says.shapes,
         says.shape_records,
+        says.beside,
     )
 
 

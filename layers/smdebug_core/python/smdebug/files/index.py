@@ -5,8 +5,12 @@
      "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
 
 Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`, the last of them a
-checksum of the file (`files.file_checksum`); readers ignore keys they do not know. A file is checked
-here, once, so that no reader has to check again whether an offset is a number or a path leaves the run.
+checksum of the file (`files.file_checksum`); readers ignore keys they do not know. Where tensors were chosen,
+`observed_payload` in `meta` lists what observes them (`files.observations`), with entries like theirs. A file
+is checked here, once, so that no reader has to check again whether an offset is a number or a path leaves the
+run.
+
+It is long because each entry is checked here, and every problem is named with its place.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
 in order, and a lookup of a name takes the last.
@@ -29,6 +33,8 @@ from smdebug.files.names import step_file
 from smdebug.files.wrong_content import WrongContent, check_size, kind_of, shown
 from smdebug.mode_keys import ModeKeys
 
+BESIDE: Final = "observed_payload"
+"""The key in `meta` of the tensors that observe those in `tensor_payload`, with entries like theirs."""
 _LARGEST_OFFSET: Final = (1 << 63) - 1
 _LARGEST_CRC: Final = (1 << 32) - 1
 _MODES: Final = {mode.name: mode for mode in ModeKeys}
@@ -76,6 +82,8 @@ class IndexFile(NamedTuple):
     dtypes: tuple[str | None, ...] | None
     shapes: tuple[tuple[int, ...] | None, ...] | None
     shape_records: tuple[ShapeRecord, ...]
+    beside: int = 0
+    """How many of the tensors, the last ones, observe the others and are not listed among them."""
 
 
 def encode_index(
@@ -83,9 +91,12 @@ def encode_index(
     tensors: Sequence[TensorEntry],
     shapes: Sequence[ShapeRecord] = (),
     *,
+    beside: Sequence[TensorEntry] = (),
     checksum: bool = False,
 ) -> bytes:
     """Return the index file as the old library writes it, with the additional keys.
+
+    Entries `beside` the others go into `meta`, where the old library's reader does not see them.
 
     With `checksum`, the file carries its own, which every reader of ours checks.
     """
@@ -105,6 +116,8 @@ def encode_index(
         ],
     }
     before, after = json.dumps({"meta": head, **payloads}).rsplit('}, "tensor_payload": []', 1)
+    if beside:
+        before += f', "{BESIDE}": [{", ".join(_written(beside))}]'
     head_part = before.encode("ascii")
     tail = f'}}, "tensor_payload": [{", ".join(_written(tensors))}]{after}'.encode("ascii")
     return with_checksum(head_part, tail) if checksum else head_part + tail
@@ -155,7 +168,8 @@ def parse_meta(head: bytes, *, file: str) -> IndexMeta | None:
     except (ValueError, RecursionError, WrongContent):
         return None
     has_checksum = CHECKSUM_KEY in index["meta"]  # a second one: the file has to be checked
-    return None if has_checksum or meta.event_file_name is None else meta
+    is_whole = not has_checksum and BESIDE not in index["meta"]
+    return meta if is_whole and meta.event_file_name is not None else None
 
 
 def _parse(data: bytes, file: str) -> IndexFile:
@@ -170,11 +184,15 @@ def _parse(data: bytes, file: str) -> IndexFile:
     tensors, shapes = index.get("tensor_payload", _ABSENT), index.get("shape_payload", _ABSENT)
     if tensors is _ABSENT and shapes is _ABSENT:
         raise WrongContent("it has neither tensor_payload nor shape_payload")
-    for key, payload in (("tensor_payload", tensors), ("shape_payload", shapes)):
+    meta = _meta(index.get("meta"), file)
+    beside = index["meta"].get(BESIDE, _ABSENT)
+    for key, payload in (("tensor_payload", tensors), ("shape_payload", shapes), (BESIDE, beside)):
         if type(payload) is not list and payload is not _ABSENT:
             raise WrongContent(f"{key} is {kind_of(payload)} instead of a list")
-    meta = _meta(index.get("meta"), file)
-    columns = _tensor_columns(tensors) if tensors else _NO_TENSORS
+    listed = len(tensors)
+    if beside:
+        tensors = tensors + beside
+    columns = _tensor_columns(tensors, listed) if tensors else _NO_TENSORS
     # Some tests of the old library wrote "": only values need the event file.
     if (
         columns is not _NO_TENSORS
@@ -182,7 +200,7 @@ def _parse(data: bytes, file: str) -> IndexFile:
         and index["meta"].get("event_file_name") != ""
     ):
         raise WrongContent("it lists tensors, and its meta names no event_file_name to find them in")
-    return IndexFile(meta, *columns, _shape_records(shapes) if shapes else ())
+    return IndexFile(meta, *columns, _shape_records(shapes) if shapes else (), len(beside))
 
 
 _ABSENT: Final[list[Any]] = []
@@ -203,6 +221,7 @@ def _meta(meta: Any, file: str) -> IndexMeta:
         raise WrongContent(f"its meta is {kind_of(meta) if meta != {} else 'empty'}")
     extras = dict(meta)
     extras.pop(CHECKSUM_KEY, None)  # of a file that was laid out again, which has none to check
+    extras.pop(BESIDE, None)
     mode_name = extras.pop("mode", None)
     mode = _MODES.get(mode_name) if type(mode_name) is str else None
     if mode is None:
@@ -241,8 +260,11 @@ def _check_inside(event_file: Any) -> None:
 _OUTSIDE: Final = frozenset({"", ".", ".."})
 
 
-def _tensor_columns(entries: list[Any]) -> _Columns:
-    """Return the entries' keys as columns, each checked as a whole; `_wrong_entry` finds the wrong entry."""
+def _tensor_columns(entries: list[Any], listed: int) -> _Columns:
+    """Return the entries' keys as columns, each checked as a whole; `_wrong_entry` finds the wrong entry.
+
+    Those behind the first `listed` ones observe the others.
+    """
     try:
         names = tuple(map(_TENSORNAME, entries))
         starts = tuple(map(_START_IDX, entries))
@@ -253,7 +275,7 @@ def _tensor_columns(entries: list[Any]) -> _Columns:
             dtypes = _column(entries, "dtype")
             raw_shapes = _column(entries, "shape")
     except (KeyError, TypeError, AttributeError, IndexError):
-        raise _wrong_entry(entries) from None
+        raise _wrong_entry(entries, listed) from None
     if not (
         set(map(type, names)) == _STR
         and set(map(type, starts)) == _INT
@@ -268,7 +290,7 @@ def _tensor_columns(entries: list[Any]) -> _Columns:
         and (dtypes is None or set(map(type, dtypes)) <= _STR_OR_NONE)
         and (raw_shapes is None or _are_shapes(raw_shapes))
     ):
-        raise _wrong_entry(entries)
+        raise _wrong_entry(entries, listed)
     shapes: tuple[tuple[int, ...] | None, ...] | None = None
     if raw_shapes is not None:
         if None in raw_shapes:
@@ -348,10 +370,10 @@ def _are_shapes(shapes: Sequence[Any]) -> bool:
     return not sizes or (set(map(type, sizes)) == _INT and min(sizes) >= 0 and max(sizes) <= _LARGEST_OFFSET)
 
 
-def _wrong_entry(entries: list[Any]) -> WrongContent:
+def _wrong_entry(entries: list[Any], listed: int) -> WrongContent:
     """Return the problem of the first invalid entry. Slow: called only if there is one."""
     for at, entry in enumerate(entries):
-        where = f"tensor_payload[{at}]"
+        where = f"tensor_payload[{at}]" if at < listed else f"{BESIDE}[{at - listed}]"
         if type(entry) is not dict:
             return WrongContent(f"{where} is {kind_of(entry)} instead of an object")
         try:

@@ -105,6 +105,8 @@ def start(
     evaluate: bool | None = None,
     alerts: str | Iterable[str] | None = None,
     rule_file: str | os.PathLike[str] | None = None,
+    include_collections: Iterable[str] | None = None,
+    save_config: Any = None,
     config: Any = None,
     tags: str | Iterable[str] | None = None,
     note: str | None = None,
@@ -128,6 +130,9 @@ def start(
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
     is a Python file with rules of your own, which it evaluates, too.
 
+    `include_collections` and `save_config` choose tensors and steps to be saved whole, as for a hook, in
+    place of the default plan.
+
     `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
     `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`, without
     secrets. Names in `not_secret` are no secrets; `origin="versions"` keeps the versions alone. Time per
@@ -149,6 +154,8 @@ def start(
         evaluate=evaluate,
         alerts=alerts,
         rule_file=checked_rule_file(rule_file),
+        include_collections=None if include_collections is None else list(include_collections),
+        save_config=save_config,
         config=config,
         tags=tags,
         note=note,

@@ -54,16 +54,17 @@ class AroundHook:
             self.hook.warn_once(f"{name} is not kept: {error}", f"logged {name}")
 
     def observe_batch(self, batch: Any) -> None:
-        """Measure the tensors of a batch, under the default plan: a model may take them in any way."""
+        """Note the form of a batch, which a model may take in any way; measure it under the default plan."""
         hook = self.hook
-        if hook.observations is not None and hook.saves_now:
-            hook.observe_inputs_of(BATCH)
-            hook.record_inputs(BATCH, batch)
-            hook.observations.note(**batch_facts(list(hook.tensors_in(batch))))
+        if hook.noted is not None and hook.saves_now:
+            if hook.observations is not None:
+                hook.observe_inputs_of(BATCH)
+                hook.record_inputs(BATCH, batch)
+            hook.noted.note(**batch_facts(list(hook.tensors_in(batch))))
 
     def note_arguments(self, arguments: Mapping[str, Any]) -> None:
-        """Note the arguments of the training as a fact, under the default plan."""
-        observations = self.hook.observations
+        """Note the arguments of the training as a fact."""
+        observations = self.hook.noted
         if observations is None or self.hook.origin.keeps_versions_only:
             return
         plain = plain_arguments(arguments)

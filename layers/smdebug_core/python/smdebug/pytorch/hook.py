@@ -122,6 +122,7 @@ class Hook(FrameworkHook):
     if_no_optimizer = "Use one of torch.optim, and compile the model instead of the whole step"
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
     observes = True
+    observes_chosen = measures_updates = True
 
     @takes(TorchOptions)
     def __init__(self, options: TorchOptions):
@@ -366,7 +367,8 @@ class Hook(FrameworkHook):
         if self._observer is None and self.recorder.capture.observer is not None:
             observations = self.recorder.capture.observer.observations
             self._observer = TorchObserver(self, observations, self._sees_optimizers)
-            self.recorder.place_due = self._place_due
+            if self.observations is not None:  # steps that somebody chose are not moved
+                self.recorder.place_due = self._place_due
             if self._is_in_graph:
                 self._observer.measure_from_step_to_step()
         if self.due or self._layers:

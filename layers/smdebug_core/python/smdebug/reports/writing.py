@@ -65,7 +65,7 @@ def evaluations_in(trial: Trial, rules: Sequence[RequestedRule] | None, most: in
 def notes_on(trial: Trial, verdicts: Sequence[Verdict], most: int | None) -> list[str]:
     """Notes on what the rules did not evaluate."""
     steps = len(trial.steps())
-    looks_everywhere = default_rules() if trial.observations.exist else ()
+    looks_everywhere = default_rules() if trial.observations.has_facts else ()
     if most is None or steps <= most or all(verdict.rule in looks_everywhere for verdict in verdicts):
         return []
     return [

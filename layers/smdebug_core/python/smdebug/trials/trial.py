@@ -264,7 +264,8 @@ class Trial(Observed, ShownRun):
         known = self._tensors.get(tname)
         if known is not None:
             return known
-        if not (self.has_tensor(tname) or str(tname) in self.observations.measured):
+        seen = self.observations
+        if not (self.has_tensor(tname) or (seen.exist and str(tname) in seen.measured)):
             raise TensorUnavailable(tname)
         return self._tensors.setdefault(str(tname), Tensor(str(tname), self))
 

@@ -22,6 +22,8 @@ class LayersHook(WatchingHook, Protocol):
 
     def wants(self, tensor_name: str) -> bool: ...
 
+    def takes(self, tensor_name: str) -> bool: ...
+
     def get_collections(self) -> dict[str, Any]: ...
 
 
@@ -163,9 +165,14 @@ class LayerHooks:
                 hidden.append(layer)
             else:
                 visible.append(wanted)
-        if hidden:
-            self._warn_of_hidden(hidden)
+        missed = [layer for layer in hidden if self._would_be_saved(layer)]
+        if missed:
+            self._warn_of_hidden(missed)
         return visible
+
+    def _would_be_saved(self, layer: Layer) -> bool:
+        wants = self._hook.wants
+        return wants(f"{layer.name}_input_0") or wants(f"{layer.name}_output_0")
 
     def _warn_of_hidden(self, hidden: list[Layer]) -> None:
         others = f" and of {len(hidden) - 1} others" if len(hidden) > 1 else ""
@@ -182,9 +189,9 @@ class LayerHooks:
 
     def _wants_any(self, prefix: str) -> bool:
         """Whether any input, or any output, of a layer is wanted."""
-        wants: Callable[[str], bool] = self._hook.wants
-        return any(wants(f"{prefix}{number}") for number in range(NUMBERS_TRIED)) or any(
-            name.startswith(prefix) and wants(name)
+        takes: Callable[[str], bool] = self._hook.takes
+        return any(takes(f"{prefix}{number}") for number in range(NUMBERS_TRIED)) or any(
+            name.startswith(prefix) and takes(name)
             for collection in self._hook.get_collections().values()
             for name in collection.tensor_names
         )

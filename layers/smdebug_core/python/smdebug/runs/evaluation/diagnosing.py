@@ -132,7 +132,7 @@ def diagnose(
     )
     issues = tuple(issues_of(trial, results))
     chosen = {result.rule for result in results} & set(default_rules())
-    derived = bool(chosen) and not trial.observations.exist
+    derived = bool(chosen) and not trial.observations.has_facts
     return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived)
 
 
@@ -146,7 +146,7 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
     """Return the layers of the model from input to output, as far as the run shows them."""
     try:
         observations = trial.observations
-        if not observations.exist:
+        if not observations.has_facts:
             return ()
         return computed_layers(observations.layout(observations.steps()[-1]))
     except (SMDebugError, IndexError):

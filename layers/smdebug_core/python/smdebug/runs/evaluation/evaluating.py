@@ -74,7 +74,7 @@ def evaluate(
 def default_steps(trial: Trial, most: int | None) -> list[int]:
     """Return the steps that the default rules evaluate if others evaluate at most so many."""
     steps = trial.steps()
-    return steps if most is None or trial.observations.exist else thinned(steps, max(2, most))
+    return steps if most is None or trial.observations.has_facts else thinned(steps, max(2, most))
 
 
 def _evaluate_together(

@@ -17,6 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.ending.last_words import Saved, closing_line, problems
 from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.ending.termination import before_termination, leave_termination
+from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.place.deadline import within
 from smdebug.saving.place.origin_writing import CLOSING_SECONDS, RunOrigin
 from smdebug.saving.place.write_access import WriteAccess
@@ -47,6 +48,9 @@ class EndingHook(Protocol):
 
     @property
     def out_dir(self) -> str: ...
+
+    @property
+    def observations(self) -> StepObservations | None: ...
 
     @property
     def dry_run(self) -> bool: ...
@@ -126,17 +130,18 @@ class EndOfRun:
         hook, recorder = self._hook, self._recorder
         if hook.dry_run or (writer is not None and not hook.is_chief()):
             return
+        by_default = hook.observations is not None
         outcome = None if writer is None else writer.background.outcome
         saved = Saved(
             place=hook.out_dir,
             steps=recorder.steps_so_far,
             saved_steps=0 if writer is None else writer.steps_written,
-            tensors=len(recorder.capture.all_names()),
+            tensors=len(recorder.capture.all_names() if by_default else recorder.capture.names),
             bytes=0 if writer is None else writer.background.bytes_written,
             collections=hook.include_collections,
             saw_a_loss=_saw_a_loss(hook, writer),
             missed_the_optimizer=_missed_the_optimizer(hook),
-            by_default=recorder.capture.observer is not None,
+            by_default=by_default,
         )
         has_failed = outcome is not None and (outcome.lost or outcome.refused)  # which was logged
         if not has_failed:
@@ -158,18 +163,16 @@ def _saw_a_loss(hook: EndingHook, writer: RunWriter | None) -> bool:
     steps = hook.recorder.clock.mode_steps
     if steps.get(ModeKeys.PREDICT) == steps[ModeKeys.GLOBAL]:
         return True  # all steps were predictions, which have no loss
-    observer = hook.recorder.capture.observer
-    series = set() if observer is None else observer.observations.series_names
+    series = set() if hook.observations is None else hook.observations.series_names
     losses = writer.collections.get(CollectionKeys.LOSSES).tensor_names
     return bool(losses) or any("loss" in name.lower() for name in series)
 
 
 def _missed_the_optimizer(hook: EndingHook) -> bool:
     """Return whether gradients were measured that no optimizer was seen to use."""
-    observer = hook.recorder.capture.observer
-    if hook.if_no_optimizer is None or observer is None:
+    if hook.if_no_optimizer is None or hook.observations is None:
         return False
-    return observer.observations.saw_gradients_alone
+    return hook.observations.saw_gradients_alone
 
 
 def close_run(writer: RunWriter, *, is_chief: bool, ended: bool, last_begun: int) -> None:

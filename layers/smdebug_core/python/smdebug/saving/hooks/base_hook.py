@@ -32,7 +32,8 @@ from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.configurable_hook import ConfigurableHook
 from smdebug.saving.hooks.error_agent import ErrorHandlingAgent
 from smdebug.saving.hooks.options import HookOptions, with_options_of
-from smdebug.saving.planning.default_plan import DefaultPlan
+from smdebug.saving.observations.step_observations import StepObservations
+from smdebug.saving.planning.default_plan import OBSERVED, DefaultPlan
 from smdebug.saving.process.process_end import is_success
 from smdebug.saving.recording.open_step import OpenStep
 from smdebug.saving.recording.prepared_run import PreparedRun
@@ -101,6 +102,18 @@ class BaseHook(ConfigurableHook):
         return self.recorder.clock.mode_steps
 
     @property
+    def noted(self) -> StepObservations | None:
+        """What is observed, whatever is saved; None if nothing is, or before the first step."""
+        observer = self.recorder.capture.observer
+        return None if observer is None else observer.observations
+
+    @property
+    def observations(self) -> StepObservations | None:
+        """What is observed under the default plan; None if it is not active, or before the first step."""
+        run = self.recorder.run
+        return self.noted if run is not None and isinstance(run.plan, DefaultPlan) else None
+
+    @property
     def last_saved_step(self) -> int | None:
         writer = self._writer
         return None if writer is None else writer.last_saved_step
@@ -144,6 +157,11 @@ class BaseHook(ConfigurableHook):
 
     def wants(self, tensor_name: str) -> bool:
         """Return whether this tensor would be saved now: check before work that only saving needs."""
+        wanted = self.recorder.wanted(tensor_name)
+        return wanted is not None and not (wanted is OBSERVED and self.recorder.observes_beside)
+
+    def takes(self, tensor_name: str) -> bool:
+        """Return whether this tensor would be saved now, or observed beside those that are."""
         return self.recorder.wanted(tensor_name) is not None
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:

@@ -34,6 +34,7 @@ from smdebug.saving.place.places import get_tensorboard_dir, place_for_a_run
 from smdebug.saving.place.resume import CheckpointNotes, StateStore
 from smdebug.saving.place.write_access import WriteAccess
 from smdebug.saving.planning import default_plan
+from smdebug.saving.planning.chosen_plan import ChosenPlan, ChosenPlanWithUpdates
 from smdebug.saving.planning.save_plan import RAW_ONLY, SavePlan, fill_in, without_tensors
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.process.companion import Companion, refuse_unevaluable
@@ -57,6 +58,10 @@ class ConfigurableHook(singleton.AnyHook):
     """Whether it closes an earlier hook of its class at the same place: a notebook's cell runs again."""
     observes = False
     """Whether it follows the default plan (`saving.default_plan`) if no option chooses tensors."""
+    observes_chosen = False
+    """Whether it observes beside chosen tensors, too (`saving.planning.chosen_plan`)."""
+    measures_updates = False
+    """Whether it measures updates itself, under names that no training records."""
     if_no_step = "Begin each step of the training with `with hook.step(modes.TRAIN):`"
     """What to do if a run has ended without a step, in a sentence."""
     if_no_loss = 'Record one at every step with hook.record("loss", loss)'
@@ -314,7 +319,14 @@ class ConfigurableHook(singleton.AnyHook):
         included = [name for name in self.include_collections if name not in collections]
         for name in {*included, *without_tensors(collections.values(), built_in)}:
             self.logger.warning("%s", unknown_collection(name, {*built_in, *collections} - {name}))
-        return SavePlan.prepared(collections.values(), self.include_collections, built_in)
+        return self._chosen_plan.prepared(collections.values(), self.include_collections, built_in)
+
+    @property
+    def _chosen_plan(self) -> type[SavePlan]:
+        """The kind of plan where tensors are chosen."""
+        if not self.observes_chosen:
+            return SavePlan
+        return ChosenPlanWithUpdates if self.measures_updates else ChosenPlan
 
     def _may_write(self, num_workers: int) -> bool:
         assert self.worker is not None

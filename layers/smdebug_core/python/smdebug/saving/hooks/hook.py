@@ -13,8 +13,7 @@ from smdebug.saving.arrays.adapter import NamedTensors
 from smdebug.saving.hooks.base_hook import BaseHook, ScalarCache
 from smdebug.saving.hooks.logged import checked_numbers, checked_step, hand_over
 from smdebug.saving.hooks.options import HookOptions, takes, with_options_of
-from smdebug.saving.observations.step_observations import StepObservations
-from smdebug.saving.planning.default_plan import DefaultPlan
+from smdebug.saving.planning.default_plan import ObservingPlan
 from smdebug.saving.planning.save_plan import Members
 from smdebug.saving.planning.step_clock import BEFORE_THE_FIRST, StepClock
 from smdebug.saving.recording.recorder_states import State
@@ -125,12 +124,12 @@ class CallbackHook(BaseHook):
     def record_batch(self, batch: Any) -> None:
         """Record the tensors of a batch, however nested, as `batch_input_<i>`.
 
-        Under the default plan the shapes and the number of distinct rows are facts of the step.
+        The shapes and the number of distinct rows are facts of the step.
         """
         if not self.recorder.due:
             return
         self.record_inputs("batch", batch)
-        observations = self.observations
+        observations = self.noted
         if observations is not None:
             arrays = [self.adapter.to_array(tensor) for tensor in self.tensors_in(batch)]
             self.guarded(lambda: observations.note(**batch_facts(arrays)))
@@ -162,7 +161,7 @@ class CallbackHook(BaseHook):
     def observe_inputs_of(self, layer: str) -> None:
         """Observe the inputs of this layer, too, if the default plan is active: they are the batch."""
         run = self.recorder.run
-        if run is not None and isinstance(run.plan, DefaultPlan):
+        if run is not None and isinstance(run.plan, ObservingPlan):
             run.plan.observe_inputs_of(layer)
 
     def observe_as(self, tensor_name: str, kind: str) -> None:
@@ -170,12 +169,6 @@ class CallbackHook(BaseHook):
         observer = self.recorder.capture.observer
         if observer is not None:
             observer.kinds[tensor_name] = kind
-
-    @property
-    def observations(self) -> StepObservations | None:
-        """What is observed under the default plan; None if it is not active, or before the first step."""
-        observer = self.recorder.capture.observer
-        return None if observer is None else observer.observations
 
     def names_with_outputs(self) -> list[str]:
         """Return the names under which outputs were recorded at the current step."""

@@ -149,6 +149,10 @@ class StepObservations:
         """Keep facts of the step: JSON values, or functions that return one in the background."""
         self._facts.update(facts)
 
+    def forget_step(self) -> None:
+        """Forget what was observed of a step that is not written; its scalars wait for the next one."""
+        self._facts, self._rows = {}, {}
+
     def note_lasting(self, **facts: Any) -> None:
         """Keep facts that hold until they change. They are written with the layout."""
         lasting = self._lasting

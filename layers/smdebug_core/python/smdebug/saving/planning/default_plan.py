@@ -12,6 +12,7 @@ tenth of these steps of training, unless `include_workers` says otherwise.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from smdebug.config.collection import Collection
@@ -31,13 +32,13 @@ from smdebug.saving.planning.save_plan import (
     Members,
     ModePlan,
     SavePlan,
+    Schedule,
     Wanted,
 )
 
 """The collection that observations are members of."""
 MEMBERS = f"^{re.escape(OBSERVATIONS)}"
 _SCHEDULE = SaveConfigMode(save_interval=100, save_steps=[*range(10), *range(10, 1001, 10)])
-_IN_BLOCKS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
@@ -61,6 +62,14 @@ def save_config() -> SaveConfig:
     return SaveConfig(dict.fromkeys(ModeKeys, _SCHEDULE))
 
 
+def of_default_plan(members: Members) -> ModePlan:
+    """The steps of the default plan in one mode, at which these members are due."""
+    steps = frozenset(_SCHEDULE.save_steps)
+    return ModePlan(
+        [Schedule(_SCHEDULE.save_interval, _SCHEDULE.start_step, _SCHEDULE.end_step, steps, members)]
+    )
+
+
 def kind_of(name: str) -> str:
     """The kind of a tensor, by the names that hooks give."""
     if name.startswith("gradient"):
@@ -72,9 +81,14 @@ def kind_of(name: str) -> str:
     return INPUTS if _BATCH.search(name) else PARAMETERS
 
 
-class DefaultPlan(SavePlan):
-    """Saves losses and metrics as they are, and observes every other tensor."""
+class ObservingPlan(SavePlan, ABC):
+    """Observes tensors beside what it saves of them."""
 
+    only_beside = False
+    """Whether observations are no tensors of the run, and never make a step of their own."""
+
+    in_blocks = (ModeKeys.EVAL, ModeKeys.PREDICT)
+    """The modes whose steps come in blocks, of which the first step is observed."""
     digests_only = False
     """Whether nothing but digests is kept."""
 
@@ -83,8 +97,7 @@ class DefaultPlan(SavePlan):
         self._inputs_of: set[str] = set()
         self._known: dict[tuple[str, Members], tuple[Wanted | None]] = {}
         self._groups: dict[tuple[tuple[str, ...], Members], bool] = {}
-        self._blocks = {mode: _FirstOfBlock(self.of_mode(mode)) for mode in _IN_BLOCKS}
-        self._modes.update(self._blocks)
+        self._blocks: dict[ModeKeys, FirstOfBlock] = {}
 
     def entered(self, mode: ModeKeys, first: int) -> None:
         """Note that the training has changed to this mode, and which of its steps comes first."""
@@ -99,10 +112,6 @@ class DefaultPlan(SavePlan):
         if layer not in self._inputs_of:
             self._inputs_of.add(layer)
             self._forget()
-
-    @property
-    def observed_members(self) -> Members:
-        return self._first_zoom - 1
 
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
         known = self._known.get((tensor_name, due))  # what is zoomed into is never there
@@ -137,12 +146,33 @@ class DefaultPlan(SavePlan):
         if self.members(tensor_name) != before:
             self._forget()
 
+    @abstractmethod
     def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
-        found = super().planned(tensor_name, due)
+        """Work out what is wanted of a tensor of which nothing is known yet."""
+
+    def _is_of_inner_layer(self, tensor_name: str) -> bool:
+        """Whether it is an input of a layer that gets no batch: it is the output of another one."""
+        given = _INPUT.match(tensor_name) if self._inputs_of else None
+        return given is not None and given[1] not in self._inputs_of
+
+
+class DefaultPlan(ObservingPlan):
+    """Saves losses and metrics as they are, and observes every other tensor."""
+
+    def __init__(self, collections: Iterable[Collection]):
+        super().__init__(collections)
+        self._blocks.update((mode, FirstOfBlock(self.of_mode(mode))) for mode in self.in_blocks)
+        self._modes.update(self._blocks)
+
+    @property
+    def observed_members(self) -> Members:
+        return self._first_zoom - 1
+
+    def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
+        found = SavePlan.planned(self, tensor_name, due)
         if found is not None or not due:
             return found
-        given = _INPUT.match(tensor_name) if self._inputs_of else None
-        return None if given is not None and given[1] not in self._inputs_of else OBSERVED
+        return None if self._is_of_inner_layer(tensor_name) else OBSERVED
 
 
 class ReplicaPlan(DefaultPlan):
@@ -154,8 +184,8 @@ class ReplicaPlan(DefaultPlan):
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
         for mode in ModeKeys:
-            if mode in _IN_BLOCKS:
-                self._modes[mode] = self._blocks[mode] = _FirstOfBlock(ModePlan(()))
+            if mode in self.in_blocks:
+                self._modes[mode] = self._blocks[mode] = FirstOfBlock(ModePlan(()))
             else:
                 self._modes[mode] = _EveryTenth(self._modes[mode])
 
@@ -193,7 +223,7 @@ class _EveryTenth(ModePlan):
         return self._whole.idle_after(mode_step)
 
 
-class _FirstOfBlock(ModePlan):
+class FirstOfBlock(ModePlan):
     """Everything that is due in a mode, at the first step of a block of steps; of many blocks, only some."""
 
     __slots__ = ("_all", "_begun", "_first")

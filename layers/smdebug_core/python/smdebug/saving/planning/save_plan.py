@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
 _NOTHING = Wanted(raw=False, reductions=(), shape=False, histogram_of=None, is_scalar=False, is_metric=False)
 
 
-class _Schedule(NamedTuple):
+class Schedule(NamedTuple):
     """Steps, and the collections saved at them."""
 
     interval: int
@@ -75,7 +75,7 @@ class ModePlan:
 
     __slots__ = ("_ordered", "_schedules")
 
-    def __init__(self, schedules: Iterable[_Schedule]):
+    def __init__(self, schedules: Iterable[Schedule]):
         self._schedules = tuple(schedules)
         self._ordered = tuple(sorted({step for known in self._schedules for step in known.steps}))
 
@@ -218,7 +218,7 @@ class SavePlan:
         )
 
     def _plan(self, mode: ModeKeys) -> ModePlan:
-        together: dict[_Schedule, Members] = {}
+        together: dict[Schedule, Members] = {}
         for bit, collection in enumerate(self._collections):
             if mode in _WITHOUT_TRAINING and collection.name in TRAINING_ONLY_COLLECTIONS:
                 continue
@@ -254,10 +254,10 @@ def fill_in(collection: Collection, save_config: SaveConfig, reduction_config: R
 _WITHOUT_TRAINING = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
-def _schedule(config: SaveConfig | None, mode: ModeKeys) -> _Schedule:
+def _schedule(config: SaveConfig | None, mode: ModeKeys) -> Schedule:
     of_mode = config.mode_save_configs.get(mode) if config else None
     steps = of_mode or SaveConfigMode()
-    return _Schedule(
+    return Schedule(
         steps.save_interval,
         steps.start_step,
         steps.end_step,

@@ -38,7 +38,7 @@ class Capture:
     def __init__(self, adapter: FrameworkAdapter, warn_once: WarnOnce):
         self.metrics = SageMakerMetrics()
         self.observer: Observer | None = None
-        """Observes the run; None unless the default plan is active."""
+        """Observes the run; None if nothing but chosen tensors is saved."""
         self.zoom: Zoom | None = None
         """Decides what is saved on request; None if no request is looked for."""
         self._adapter = adapter
@@ -73,7 +73,8 @@ class Capture:
         """Record what is wanted of the value in the step, which is opened if there is anything."""
         if wanted.observed:
             self._observe(name, value, step)
-            if not wanted.raw:
+            wanted = wanted._replace(observed=False)
+            if wanted.nothing:
                 return
         if wanted.zoomed and not self._zooms_into(name, value):
             wanted = wanted._replace(raw=False, observed=False)

@@ -66,6 +66,7 @@ class LateTensors:
         index = index_key(self.clock.step, self._worker)
         meta = IndexMeta(self.clock.mode, self.clock.mode_step, events, self._meta_extras())
         entries: list[TensorEntry] = []
+        beside: list[TensorEntry] = []
         shapes: tuple[Any, ...] = ()
         pieces: list[Buffer] = []
         position = 0
@@ -85,7 +86,7 @@ class LateTensors:
                     )
                 pieces.append(storage.read(events))
                 blank = (None,) * len(there.names)
-                entries = [
+                known = [
                     TensorEntry(*columns)
                     for columns in zip(
                         there.names,
@@ -97,6 +98,8 @@ class LateTensors:
                         strict=True,
                     )
                 ]
+                listed = len(known) - there.beside
+                entries, beside = known[:listed], known[listed:]
         for name, array, wall_time in self._values:
             record = encode_event(
                 name,
@@ -118,7 +121,7 @@ class LateTensors:
         except BaseException:
             sink.abort()
             raise
-        storage.write(index, encode_index(meta, entries, shapes, checksum=True))
+        storage.write(index, encode_index(meta, entries, shapes, beside=beside, checksum=True))
 
 
 def _nothing() -> None:

@@ -104,16 +104,17 @@ class OpenStep(StepRecording):
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
-    def write_later(self, tensors: Callable[[], Iterable[Handed]]) -> None:
+    def write_later(self, tensors: Callable[[], Iterable[Handed]], *, beside: bool = False) -> None:
         """Write arrays that are computed in the background. One that cannot be is left out.
 
-        The index file holds the roots of matrices of digests.
+        The index file holds the roots of matrices of digests. What is written `beside` the step's tensors is
+        none of them, and makes no step.
         """
         now = time.time()
 
         def compute_and_write(handed: Handed, writer: StepWriter) -> None:
             array = handed.make()
-            writer.write_tensor(handed.name, array, now)
+            writer.write_tensor(handed.name, array, now, beside=beside)
             if handed.digested is not None:
                 kind, names = handed.digested
                 self._roots[kind] = root_digest(names, array.tolist())
@@ -123,7 +124,7 @@ class OpenStep(StepRecording):
             self._calls.extendleft(reversed(calls))
 
         self._calls.append(come_next)
-        self.has_records = True
+        self.has_records = self.has_records or not beside
 
     def write_tensor(self, *args: Any, **kwargs: Any) -> None:
         super().write_tensor(*args, **kwargs)

@@ -16,7 +16,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.observations.observer import Observer
-from smdebug.saving.planning.default_plan import OBSERVED, DefaultPlan
+from smdebug.saving.planning.default_plan import OBSERVED, DefaultPlan, ObservingPlan
 from smdebug.saving.planning.save_plan import NO_MEMBERS, Members, ModePlan, Wanted
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.process.system_metrics import SystemMetrics
@@ -91,6 +91,8 @@ class Recorder:
         self._first = clock.step
         self._carrying: Observer | None = None
         """What keeps the scalars of every step; None before the first, and once nothing is kept any more."""
+        self.observes_beside = False
+        """Whether tensors were chosen, and observations are written beside them."""
         self._write_by = inf
         """When scalars are written with the next step, even if it is not saved."""
         self._idle = 0  # coming steps that only need to be counted
@@ -178,6 +180,8 @@ class Recorder:
             self.hand_over_all()
         elif self.open is not None or self._late is not None:
             self.hand_over()
+        elif self.observes_beside and self.capture.observer is not None:
+            self.capture.observer.observations.forget_step()
         self._check_for_stop()
         run = self.prepared()
         self.state = _ROWS[self.state].begin
@@ -221,11 +225,13 @@ class Recorder:
             self.run = self._prepare()
             if self.run.records:
                 self.capture.zoom = self.run.zoom
-                if isinstance(self.run.plan, DefaultPlan):
+                if isinstance(self.run.plan, ObservingPlan):
                     self._carrying = self.capture.observe(digests_only=self.run.plan.digests_only)
+                    self.observes_beside = self.run.plan.only_beside
+                    self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
+                if isinstance(self.run.plan, DefaultPlan):
                     self._write_by = perf_counter() + CARRIED_SECONDS
                     self.system = SystemMetrics() if self.run.measures_system else None
-                    self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
             else:
                 self.go_quiet()
@@ -254,9 +260,11 @@ class Recorder:
             return
         assert self.run is not None
         wanted = self.run.plan.wanted(name, due)
-        if wanted is None:
-            return
         observer = self.capture.observer
+        if wanted is None:
+            if self.observes_beside:
+                self.carry(name, value)
+            return
         try:
             if observer is not None:
                 if wanted is OBSERVED and observer.observe_again(name, value):
@@ -307,7 +315,7 @@ class Recorder:
     def observes_all(self, names: Sequence[str]) -> bool:
         """Return whether tensors of these names are observed at the step that runs, and no more."""
         plan = None if self.run is None else self.run.plan
-        return isinstance(plan, DefaultPlan) and plan.observes_all(tuple(names), self.due)
+        return isinstance(plan, ObservingPlan) and plan.observes_all(tuple(names), self.due)
 
     def save(
         self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
@@ -346,7 +354,7 @@ class Recorder:
             self._waiting.append(_Waiting(name, number, None, is_scalar=True, series=series, step=step))
         elif offer is Offer.IGNORE:
             return
-        elif self._carrying is None:
+        elif self._carrying is None or self.observes_beside:
             self.save(f"scalar/{name}", np.array(float(number)), is_scalar=True)
         elif step is None:
             self.carry(series, number)
@@ -371,7 +379,7 @@ class Recorder:
 
     def _saves_digests_only(self) -> bool:
         plan = None if self.run is None else self.run.plan
-        return isinstance(plan, DefaultPlan) and plan.digests_only
+        return isinstance(plan, ObservingPlan) and plan.digests_only
 
     def _save_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -429,6 +437,10 @@ class Recorder:
         """Add what was observed to the step that is open. Scalars may make a step of their own."""
         observer, step = self.capture.observer, self.last_step
         if observer is None or self.state >= _QUIET or step is None:
+            return
+        if self.observes_beside:
+            if self.open is not None and self.open.has_records:
+                self.open.write_later(observer.hand_over(step).tensors, beside=True)
             return
         if self.open is None and not (also_alone and observer.carries_series):
             return

@@ -51,6 +51,7 @@ class StepWriter:
         self._checksum: Checksum = checksum
         self._meta_extras = meta_extras
         self._entries: list[TensorEntry] = []
+        self._beside: list[TensorEntry] = []
         self._shapes: list[ShapeRecord] = []
         self._gathered: list[Buffer] = []
         self._gathered_from = 0
@@ -97,8 +98,11 @@ class StepWriter:
         mode_step: int | None = None,
         *,
         indexed: bool = True,
+        beside: bool = False,
     ) -> None:
         """Save a value. The array may change as soon as this returns.
+
+        The index file lists it unless `indexed` is False; with `beside`, where only our readers look.
 
         Mode and mode step of a record may differ from the step's own; readers use the step's. If a name comes
         twice, the last value is read.
@@ -119,7 +123,7 @@ class StepWriter:
         if indexed:
             # The class itself, called with six arguments, takes three times as long.
             fields = (name, start, record[1], record[2], _name_of(array.dtype), array.shape)
-            self._entries.append(_entry(TensorEntry, fields))
+            (self._beside if beside else self._entries).append(_entry(TensorEntry, fields))
 
     def write_record(self, record: EncodedRecord) -> None:
         """Write an encoded record, such as a summary. The index file does not list it."""
@@ -176,7 +180,7 @@ class StepWriter:
             extras=extras or {},
         )
         # Without our keys, the file is the old library's to the byte.
-        data = encode_index(meta, self._entries, self._shapes, checksum=bool(extras))
+        data = encode_index(meta, self._entries, self._shapes, beside=self._beside, checksum=bool(extras))
         self._storage.write(self.index_key, data)
 
     def abort(self) -> None:

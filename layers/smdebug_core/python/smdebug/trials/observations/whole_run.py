@@ -98,8 +98,21 @@ class Observations:
 
     @property
     def exist(self) -> bool:
-        """Whether the run has observations so far."""
+        """Whether the run has observations so far that are tensors of it, and not beside chosen ones."""
+        return self.has_facts and not self.are_beside
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether the run was observed, be it beside tensors that were chosen."""
         return self._trial.has_tensor(FACTS)
+
+    @cached_property
+    def are_beside(self) -> bool:
+        """Whether tensors were chosen, and what is observed is beside them. Ask once there are any facts."""
+        index = self._trial.index
+        first = index.first_seen(FACTS, GLOBAL)
+        written = {} if first is None else index.workers_at(first, GLOBAL) or {}
+        return any(step.observes_beside for step in written.values())
 
     def steps(self, mode: ModeKeys = GLOBAL, kind: str | None = None) -> list[int]:
         """The steps that have facts, or statistics of that kind."""

@@ -76,6 +76,7 @@ class WorkerStep:
         "lost_steps",
         "mode",
         "mode_step",
+        "observes_beside",
         "places",
         "previous_step",
         "root_digests",
@@ -120,6 +121,8 @@ class WorkerStep:
         self.root_digests = root_digests(file.meta.extras)
         self.shapes = shapes
         self.shape_records = shape_records
+        #: Whether its observations are beside tensors that were chosen.
+        self.observes_beside = bool(file.beside)
 
 
 def seconds(value: object) -> float | None:
