@@ -21,6 +21,7 @@ from corpus.measuring import page, publish
 from corpus.measuring.judging import NOTHING_RECORDED, Judged, judge
 from corpus.measuring.recording import ROOT, Recorded, commit, is_recorded, record
 from corpus.measuring.scores import Scores, Verdict
+from corpus.measuring.ways import CHOOSING, DEFAULT, WAYS
 from corpus.measuring.zoo import SEEDS, Trained, at_random, trainings
 from smdebug.cli.answers.progress import Progress
 
@@ -55,6 +56,13 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="judge kept recordings alone, whatever code made them: a few minutes for all",
     )
+    made.add_argument(
+        "--saved",
+        choices=list(WAYS),
+        default=DEFAULT,
+        help="save as the default plan does (default), or chosen tensors every 10 steps: the usual "
+        "collections, or all of them (PyTorch and Keras)",
+    )
     made.add_argument("--rules", metavar="SET", help="judge with this set of rules, such as `all` (default)")
     made.add_argument("--alarms", action="store_true", help="list every alarm")
     made.add_argument(
@@ -77,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; return 1 if a training failed to run."""
     options = parser().parse_args(argv)
     chosen = [trained for trained in _asked(options) if options.kind in (None, trained.kind)]
+    if options.saved != DEFAULT:
+        options.keep = Path(options.keep) / "saved" / options.saved
+        chosen = [trained for trained in chosen if trained.case.framework in CHOOSING]
     if options.publish and options.random:
         parser().error("--publish keeps the results of the programs: leave --random out")
     if options.publish and options.seeds:
@@ -99,12 +110,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(page.whole(scores)))
     print(f"{len(verdicts)} runs in {(time.monotonic() - begun) / 60:.1f} minutes")
     if options.publish:
-        publish.write(options.rules or "default", publish.judged_by(scores.tallies, commit()))
+        publish.write(_name_of(options), publish.judged_by(scores.tallies, commit()))
     if options.json:
         Path(options.json).write_text(json.dumps([_plain(verdict) for verdict in verdicts]))
     for failure in failures:
         print(f"FAILED {failure.trained.name}: {failure.error}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _name_of(options: argparse.Namespace) -> str:
+    """Return the name of the results: by their rules, or by the way of saving."""
+    if options.saved != DEFAULT:
+        return f"saved: {options.saved}"
+    return str(options.rules or "default")
 
 
 def _asked(options: argparse.Namespace) -> Iterable[Trained]:
@@ -131,6 +149,7 @@ def measure(chosen: Sequence[Trained], options: argparse.Namespace) -> tuple[lis
                 trained,
                 options.seeds or SEEDS[trained.kind],
                 keep,
+                way=options.saved,
                 stale_is_fine=options.rejudge or options.kept,
             )
             for trained in chosen

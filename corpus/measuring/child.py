@@ -13,40 +13,41 @@ from pathlib import Path
 
 import smdebug
 from corpus.cases import PLACE
+from corpus.measuring.ways import DEFAULT, options
 from corpus.measuring.zoo import Trained, find
 
 
 def main() -> int:
-    name, kind, seeds, folder = sys.argv[1:]
+    name, kind, seeds, folder, way = sys.argv[1:]
     trained = find(name, kind)
     place = Path(folder)
     if trained.case.ranks > 1 and "RANK" not in os.environ:
         return start_ranks(trained.case.ranks)
     if trained.case.ranks > 1:
-        train_as_rank(trained, int(seeds), place)
+        train_as_rank(trained, int(seeds), place, way)
     else:
         for seed in range(int(seeds)):
-            train(trained, seed, place / f"seed-{seed}")
+            train(trained, seed, place / f"seed-{seed}", way)
     return 0
 
 
-def train(trained: Trained, seed: int, place: Path) -> None:
+def train(trained: Trained, seed: int, place: Path, way: str = DEFAULT) -> None:
     """Train in this process, watched from outside, or by the program's own hook if it has one."""
     if trained.case.framework == "jax":  # whose hook is part of the program
         PLACE.set(str(place))
         trained.train(seed)
         return
-    with smdebug.start(place):
+    with smdebug.start(place, **options(way)):
         trained.train(seed)
 
 
-def train_as_rank(trained: Trained, seeds: int, place: Path) -> None:
+def train_as_rank(trained: Trained, seeds: int, place: Path, way: str) -> None:
     """Train as one of several processes, which wait for each other after each training."""
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
     for seed in range(seeds):
-        train(trained, seed, place / f"seed-{seed}")
+        train(trained, seed, place / f"seed-{seed}", way)
         dist.barrier()
     dist.destroy_process_group()
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from corpus.measuring.ways import DEFAULT
 from corpus.measuring.zoo import Trained
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +61,9 @@ def is_recorded(trained: Trained, seeds: int, folder: Path) -> bool:
     return _noted(_place(trained, folder), seeds, None) is not None
 
 
-def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = False) -> Recorded:
+def record(
+    trained: Trained, seeds: int, folder: Path, *, way: str = DEFAULT, stale_is_fine: bool = False
+) -> Recorded:
     """Record the training with seeds 0, 1 …, or return what was recorded by the same code before.
 
     With `stale_is_fine` a recording is used whatever code made it.
@@ -71,7 +74,7 @@ def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = 
     if known is None:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        error = _train(trained, seeds, place)
+        error = _train(trained, seeds, place, way)
         known = {"code": code, "seeds": seeds, "error": error, "runs": _runs(place, seeds)}
         known["commit"] = commit()
         (place / NOTE).write_text(json.dumps(known))
@@ -104,14 +107,14 @@ def _noted(place: Path, seeds: int, code: str | None) -> dict[str, Any] | None:
     return known if is_same and known["seeds"] >= seeds and not known["error"] else None
 
 
-def _train(trained: Trained, seeds: int, place: Path) -> str:
+def _train(trained: Trained, seeds: int, place: Path, way: str) -> str:
     """Train in a child process, all seeds one after another; the end of its output if it failed."""
     path = [str(ROOT / "layers/smdebug_core/python"), str(ROOT / "rules"), str(ROOT)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
     command = [sys.executable, "-m", "corpus.measuring.child", trained.case.name, trained.kind]
     try:
         done = subprocess.run(
-            [*command, str(seeds), str(place)],
+            [*command, str(seeds), str(place), way],
             env=environment,
             cwd=ROOT,
             capture_output=True,
