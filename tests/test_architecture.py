@@ -73,6 +73,15 @@ ARROWS = {
         "service.findings",
         "service.run_status",
     },
+    "backtesting": {
+        "files.names",
+        "logger",
+        "rules",
+        "runs",
+        "storage",
+        "trials",
+        "ui.embedding",
+    },
     "companion": {
         "diagnosis",
         "files.names",
@@ -100,6 +109,7 @@ ARROWS = {
         "service",
     },
     "cli": {
+        "backtesting",
         "runs",
         "export",
         "reports",

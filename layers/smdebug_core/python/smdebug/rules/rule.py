@@ -75,6 +75,7 @@ class Rule(ObservedRun, ABC):
         self.looked: bool | None = None
         self.not_checked: str | None = None
         self.skipped: dict[str, str] = {}
+        self.checked_value: float | None = None
         self.report: dict[str, Any] = {
             "RuleTriggered": 0,
             "Violations": 0,
@@ -157,6 +158,7 @@ class Rule(ObservedRun, ABC):
         self.looked = None
         self.not_checked = None
         self.skipped = {}
+        self.checked_value = None
 
     def _normalised_findings(self, step: int) -> tuple[Finding, ...]:
         try:

@@ -88,7 +88,7 @@ def list_runs(
 
     With `failing`, evaluate each with its own rules and the default set, and keep those with problems.
     """
-    found = [_listed(path, name) for path, name in progress_over(list(_paths(place)), progress)]
+    found = [listed_run(path, name) for path, name in progress_over(list(_paths(place)), progress)]
     refuse_unknown_names(where, [run.facts() for run in found])
     found = [run for run in found if all(condition.matches(run.facts()) for condition in where)]
     if not failing:
@@ -144,7 +144,8 @@ def _paths(place: str) -> Iterator[tuple[str, str]]:
     yield from ((f"{place.rstrip('/')}/{name}", name) for name in names)
 
 
-def _listed(path: str, name: str) -> ListedRun:
+def listed_run(path: str, name: str) -> ListedRun:
+    """Return what a list shows of the run; of an unreadable one, why."""
     try:
         trial = open_run(path)
         steps = trial.steps()

@@ -53,6 +53,10 @@ class Progress:
         self._shown = False
         self._visible = _can_overwrite()
 
+    def expect(self, total: int | None) -> None:
+        """Set the amount of all the work, as soon as it is known."""
+        self._total = total
+
     def advance(self, by: int) -> None:
         self._done += by
         now = time.monotonic()

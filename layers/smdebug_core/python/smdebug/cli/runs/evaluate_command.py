@@ -229,7 +229,7 @@ def _named_rules(
     names = [name for name in rules if name not in sets]
     names += [rule for name in sets for rule in rules_of_set(trial, name.lower())]
     names = list(dict.fromkeys(map(_catalog_name, names) if rule_file is None else names))
-    given = _settings(settings, names)
+    given = parameters_of(settings, names)
     return list(rules_for(trial, [{"rule": name, "parameters": given.get(name, {})} for name in names]))
 
 
@@ -246,7 +246,8 @@ def _takes_runs(name: str, rule_file: str | None) -> bool:
     return bool({"other_trial", "other_trials"} & set(accepted_parameters(rule_class(name, rule_file)).names))
 
 
-def _settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def parameters_of(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the parameters that `--set` gives to each of these rules."""
     given: dict[str, dict[str, str]] = {}
     for setting in settings:
         target, equals, value = setting.partition("=")

@@ -44,6 +44,7 @@ BASE_ATTRIBUTES = frozenset(
         "looked",
         "not_checked",
         "skipped",
+        "checked_value",
         "_actions",
         "_step",
     )

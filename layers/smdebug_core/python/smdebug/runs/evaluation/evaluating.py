@@ -36,6 +36,7 @@ class _Options:
     jobs: int | None
     most_steps: int | None
     worth_a_process: int
+    own_process: bool
     progress: Callable[[int], Any]
 
 
@@ -48,6 +49,7 @@ def evaluate(
     jobs: int | None = None,
     most_steps: int | None = None,
     worth_a_process: int = WORTH_A_PROCESS,
+    own_process: bool = True,
     progress: Callable[[int], Any] = lambda steps: None,
 ) -> list[RuleResult]:
     """Evaluate rules on a saved run: those named, or else those that `rules_for` says judge it.
@@ -56,10 +58,11 @@ def evaluate(
     `default` the default rules are left out. No actions are taken. `progress` receives the number of steps
     completed since the last call. `jobs` limits the number of processes; without it, several are used if that
     is likely to be faster. With `most_steps` that many evenly spread steps are evaluated, but every step by
-    the default rules of a run that holds observations: they need them all, and read little.
+    the default rules of a run that holds observations: they need them all, and read little. Rules of
+    `file` run in a process of their own, unless `own_process` is false: the caller is one already.
     """
     trial = run if isinstance(run, Trial) else open_run(run)
-    options = _Options(jobs, most_steps, worth_a_process, progress)
+    options = _Options(jobs, most_steps, worth_a_process, own_process, progress)
     source = None if file is None else os.fspath(file)
     requests = requests_for(trial, rules_for(trial, rules, file=source, default=default), source)
     together = [EvaluatedRule(request, trial) for request in requests if request.is_default]
@@ -96,7 +99,7 @@ def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> Rul
     if options.most_steps is not None:
         steps = thinned(steps, max(2, options.most_steps))
     result = PartialResult()
-    with closing(worker_for(request, trial)) as worker:
+    with closing(worker_for(request, trial, own_process=options.own_process)) as worker:
         first = steps[: max(2, options.worth_a_process // 4)]
         worker.evaluate(first, result)
         options.progress(len(first))

@@ -43,9 +43,12 @@ def processes_worth(
     return cores if steps * seconds_a_step * (1 - 1 / cores) > 2 * opening else 1
 
 
-def worker_for(request: RuleRequest, trial: Trial) -> RuleWorker:
-    """Return the rule, ready to be evaluated: in a process of its own if a file of the user's defines it."""
-    is_ours = request.file is None or _is_in_memory(trial)
+def worker_for(request: RuleRequest, trial: Trial, *, own_process: bool = True) -> RuleWorker:
+    """Return the rule, ready to be evaluated.
+
+    With `own_process` a rule that a file of the user's defines gets a process of its own.
+    """
+    is_ours = request.file is None or not own_process or _is_in_memory(trial)
     return LocalRule(request, trial) if is_ours else RuleProcess(request)
 
 

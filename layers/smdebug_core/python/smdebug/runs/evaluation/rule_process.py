@@ -268,11 +268,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; its parent reports that
     get_logger().setLevel("CRITICAL")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    threading.Thread(target=_end_with, args=[os.getppid()], name="smdebug-parent", daemon=True).start()
+    threading.Thread(target=end_with, args=[os.getppid()], name="smdebug-parent", daemon=True).start()
     serve(int(sys.argv[1]), int(sys.argv[2]))
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End when the process that asks has ended: a rule that hangs would never notice."""
     while os.getppid() == parent:
         time.sleep(_LOOK_FOR_PARENT_EVERY)
@@ -312,4 +312,6 @@ def _result(payload: Mapping[str, Any]) -> PartialResult:
     damaged: dict[str, SMDebugError] = {
         file: DamagedFile(file, problem) for file, problem in payload["damaged_files"].items()
     }
-    return PartialResult(**{**payload, "found": found, "damaged_files": damaged})
+    checked = None if payload["checked"] is None else tuple(payload["checked"])
+    read = {"found": found, "damaged_files": damaged, "checked": checked}
+    return PartialResult(**{**payload, **read})

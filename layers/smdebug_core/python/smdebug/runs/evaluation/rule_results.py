@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,6 +58,8 @@ class RuleResult:
     advice: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to try, by cause
     docs: str = ""
     selection: str = ""  # the tensors that it checks, in words
+    checked: tuple[float, float] | None = None
+    """The lowest and highest number that the rule compared with its limit, if it says so."""
 
     @property
     def has_found(self) -> bool:
@@ -142,6 +145,7 @@ class PartialResult:
     not_checked: str = ""
     damaged: int = 0
     damaged_files: dict[str, SMDebugError] = field(default_factory=dict)  # found by another process
+    checked: tuple[float, float] | None = None  # the lowest and highest number compared with the limit
 
     def add(self, findings: StepFindings) -> None:
         """Add the findings of a step, after those of earlier ones or to those that it has already."""
@@ -159,6 +163,8 @@ class PartialResult:
         self.damaged += later.damaged
         self.damaged_files.update(later.damaged_files)
         self.stopped = later.stopped
+        for value in later.checked or ():
+            self.note_checked(value)
 
     def _add(self, step: int, findings: StepFindings | None) -> None:
         is_new = self.steps_found[-1:] != [step]
@@ -170,6 +176,13 @@ class PartialResult:
             self.found[-1] = self.found[-1].with_more(findings)
         elif len(self.found) < MOST_STEPS:
             self.found.append(findings)
+
+    def note_checked(self, value: Any) -> None:
+        """Add the number that the rule compared with its limit at a step; anything else is left out."""
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            return
+        lowest, highest = self.checked or (value, value)
+        self.checked = (float(min(lowest, value)), float(max(highest, value)))
 
     def note_damage(self, known: dict[str, SMDebugError]) -> None:
         """List the damaged files that another process met with those that are known."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.asking import AT_END, ask
 from smdebug.rules.construction import make_rule
+from smdebug.rules.findings import plain
 from smdebug.rules.generic import every_rule, find_rule
 from smdebug.rules.loading import find_in, load_rule_file, rules_in, rules_in_file
 from smdebug.rules.memory.state import RuleState, restore_state, save_state
@@ -126,7 +127,9 @@ class LocalRule:
 
 def evaluate_step(rule: Rule, step: int, result: PartialResult) -> None:
     """Evaluate the rule at a step, and add the outcome to `result`; a damaged step is left out."""
-    match ask(rule, step):
+    outcome = ask(rule, step)
+    result.note_checked(plain(getattr(rule, "checked_value", None)))
+    match outcome:
         case Found() as found:
             result.add(_findings_at(step, found, rule.base_trial))
             result.stopped = found.is_last
@@ -208,6 +211,7 @@ def result_of(
         advice=rule.advice if rule else {},
         docs=docs_of(rule) if rule and not configuration.source else "",
         selection=selection,
+        checked=result.checked,
     )
 
 

@@ -38,7 +38,7 @@ def page_of(content: Content, *, made: datetime | None = None) -> str:
         _shell(),
         title=escape(f"{content.name}: {headline(run['rules'])}"),
         digest=digest,
-        style=_style(),
+        style=page_style(),
         plain=plain_text(run, about),
         data=_as_json(data),
         script=script,
@@ -69,7 +69,8 @@ def _script() -> str:
 
 
 @cache
-def _style() -> str:
+def page_style() -> str:
+    """Return the styles of the page, light and dark."""
     return "\n".join(_text(name) for name in _STYLES)
 
 

@@ -1,0 +1,107 @@
+"""A question put to all runs at some places, and the table of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from smdebug.backtesting.finding_runs import FoundRun, RunListing
+from smdebug.backtesting.journal import Journal, default_journal
+from smdebug.backtesting.judging import Judged
+from smdebug.backtesting.labels import Labels
+from smdebug.backtesting.pool import JudgingPool, cores
+from smdebug.backtesting.question import Question, refuse_wrong_rules
+from smdebug.backtesting.rows import Row
+from smdebug.exceptions import SMDebugValueError
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The table: a row for each rule on each run, in the order in which the runs are listed."""
+
+    rows: tuple[Row, ...]
+    runs: int
+    reused: int = 0
+    """The number of runs whose verdicts were known already."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"runs": self.runs, "reused": self.reused, "rows": [row.to_dict() for row in self.rows]}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to go about it."""
+
+    jobs: int = field(default_factory=cores)
+    limit: int | None = None
+    """At most so many runs, the first in the order of names."""
+    labels: Labels = field(default_factory=Labels)
+    journal: Path | None = None
+    """The file of the verdicts so far; by default in the user's folder for caches."""
+    fresh: bool = False
+    """Judge every run anew."""
+    progress: Callable[[int, int | None], Any] = lambda done, total: None
+    """Is called with the number of runs that are done, and of all, if that is known."""
+
+
+def backtest(question: Question, places: Sequence[str], options: Options | None = None) -> Backtest:
+    """Return what the rules say of all runs at and below the places.
+
+    Verdicts are kept in a journal as they come. If the same rules are asked again, runs that have not changed
+    are not judged again: after an interruption, or when some runs were added.
+    """
+    options = options or Options()
+    refuse_wrong_rules(question)
+    digest = question.digest()
+    listing = RunListing(places, None if question.selects else options.limit)
+    pool = JudgingPool(question, max(1, options.jobs))
+    judged: dict[int, tuple[Row, ...]] = {}
+    names: set[str] = set()
+    reused = done = 0
+    with (
+        closing(listing),
+        Journal(options.journal or default_journal(digest), digest) as journal,
+        closing(pool.judge_each(listing, _nothing if options.fresh else journal.identity_of)) as answers,
+        closing(listing),  # before the pool, which waits for it
+    ):
+        for number, run, verdict in answers:
+            done += 1
+            names.update(verdict.names)
+            if not verdict.is_left_out:
+                reused += verdict.is_known
+                judged[number] = _kept(journal, run, verdict, options.labels)
+                if options.limit is not None and len(judged) >= options.limit:
+                    pool.take_no_more()
+            options.progress(done, listing.total)
+    _refuse_unknown(question, names, done)
+    numbers = sorted(judged)[: options.limit]
+    rows = tuple(row for number in numbers for row in judged[number])
+    return Backtest(rows, runs=len(numbers), reused=reused)
+
+
+def _nothing(location: str) -> str:
+    """Return that a run was not judged before."""
+    return ""
+
+
+def _kept(journal: Journal, run: FoundRun, verdict: Judged, labels: Labels) -> tuple[Row, ...]:
+    """Return the rows of a run, which are in the journal from now on, unless they may change."""
+    if verdict.is_known:
+        rows = journal.rows_of(run.location)
+    else:
+        rows = verdict.rows
+        if verdict.identity:
+            journal.add(run.location, verdict.identity, rows)
+    label = labels.label_of(run, verdict.tags)
+    return tuple(row.labelled(label).at(run.path) for row in rows)
+
+
+def _refuse_unknown(question: Question, names: set[str], runs: int) -> None:
+    """Raise `SMDebugValueError` for a condition on a name that no run has: it is probably misspelt."""
+    for condition in question.where if runs else ():
+        if condition.name not in names:
+            raise SMDebugValueError(f"No run has a value named {condition.name}.")

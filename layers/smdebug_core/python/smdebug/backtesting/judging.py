@@ -1,0 +1,114 @@
+"""A question put to runs: a chunk of runs in, their verdicts out. It knows no process, journal or page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smdebug.backtesting.finding_runs import FoundRun
+from smdebug.backtesting.identity import identity_of, within
+from smdebug.backtesting.question import Question, names_of
+from smdebug.backtesting.rows import FAILED, Row, first_difference, row_of, unread_row
+from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.runs.conditions import key_of
+from smdebug.runs.evaluation.evaluating import RuleResult, evaluate
+from smdebug.runs.listing import listed_run
+from smdebug.runs.opening import open_run
+from smdebug.secrets.texts import redacted_line
+from smdebug.storage import Storage, open_storage
+from smdebug.trials import Trial
+from smdebug.trials.origin_reading import read_origin
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found out about one run."""
+
+    rows: tuple[Row, ...] = ()
+    identity: str = ""
+    """What the rows are about; empty if they are to be made anew next time."""
+    tags: tuple[str, ...] = ()
+    is_left_out: bool = False
+    """Whether the run does not satisfy the conditions."""
+    is_known: bool = False
+    """Whether the run is as it was when it was judged before, so that it was not judged again."""
+    names: tuple[str, ...] = field(default=())
+    """Those of the conditions' names that the run has."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "rows": [row.to_dict() for row in self.rows]}
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> Judged:
+        lists = {name: tuple(payload[name]) for name in ("tags", "names")}
+        return cls(**{**payload, **lists, "rows": tuple(map(Row.from_dict, payload["rows"]))})
+
+
+def judge_each(question: Question, runs: Iterable[tuple[FoundRun, str]]) -> Iterator[Judged]:
+    """Yield what the rules say of each run; with it comes its identity when it was judged before, or ""."""
+    for run, known in runs:
+        yield judge(question, run, known)
+
+
+def judge(question: Question, run: FoundRun, known: str = "") -> Judged:
+    """Return what the rules say of the run, whatever its state."""
+    try:
+        storage = open_storage(run.path)
+        selection = _selection(question, run, storage)
+        if selection.is_left_out:
+            return selection
+        identity = identity_of(storage)
+        if known in (identity, within(identity, question.timeout)):
+            return replace(selection, identity=known, is_known=True)
+        trial = open_run(run.path)
+    except (SMDebugError, OSError) as error:
+        return Judged((unread_row(run.path, redacted_line(error)),))
+    rows = _rows(question, run, trial)
+    is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
+    return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")
+
+
+def _selection(question: Question, run: FoundRun, storage: Storage) -> Judged:
+    """Return whether the run satisfies the conditions, and its tags."""
+    if question.selects:
+        listed = listed_run(run.path, run.name)
+        if listed.state == "unreadable":
+            raise MissingCollectionFiles(listed.error)
+        facts = listed.facts()
+        names = tuple(each.name for each in question.where if key_of(each.name, facts) is not None)
+        saved = listed.saved_at
+        is_old = question.since is not None and (saved is None or saved.timestamp() < question.since)
+        if is_old or not all(condition.matches(facts) for condition in question.where):
+            return Judged(is_left_out=True, names=names)
+        return Judged(tags=listed.origin.tags, names=names)
+    try:
+        origin = read_origin(storage)
+    except SMDebugError:  # its verdicts do not depend on it
+        origin = None
+    return Judged(tags=() if origin is None else origin.tags)
+
+
+def _rows(question: Question, run: FoundRun, trial: Trial) -> list[Row]:
+    has_ended = trial.loaded_all_steps
+    try:
+        results = _results(question, trial, question.file)
+        rows = [row_of(run.path, result, has_ended=has_ended) for result in results]
+        if question.against is None:
+            return rows
+        before = {each.name: each for each in _results(question, trial, question.against)}
+    except SMDebugError as error:
+        return [unread_row(run.path, redacted_line(error), FAILED, name) for name in names_of(question.rules)]
+    return [
+        replace(
+            row,
+            changed=first_difference(result, before[result.name]),
+            status_before=before[result.name].status.value,
+        )
+        for row, result in zip(rows, results, strict=True)
+    ]
+
+
+def _results(question: Question, trial: Trial, file: str | None) -> list[RuleResult]:
+    """Evaluate the rules as `smdebug evaluate` does; this process is the one of the rule's own."""
+    return evaluate(trial, question.rules, file=file, jobs=1, own_process=False)

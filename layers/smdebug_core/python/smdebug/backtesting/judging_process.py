@@ -1,0 +1,163 @@
+"""A process that judges runs: a rule that crashes, exits or hangs takes its process along and nothing else.
+
+`main` is that process. It reads the question and then runs from one pipe, a line of JSON each, and answers to
+another. It ends with the process that asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from smdebug.backtesting.finding_runs import FoundRun
+from smdebug.backtesting.judging import Judged, judge
+from smdebug.backtesting.question import Question
+from smdebug.runs.evaluation.code_places import place_in
+from smdebug.runs.evaluation.rule_process import end_with
+
+_PLACE_WITHIN = 2.0  # seconds
+_AT_ONCE = 1 << 16
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProcessDied(Exception):
+    """The process ended without an answer; the text says how."""
+
+
+class TookTooLong(Exception):
+    """There was no answer in time; the text is the line that was being executed."""
+
+
+class JudgingProcess:
+    """A process that judges one run after the other. One thread uses it."""
+
+    def __init__(self, question: Question):
+        self._unread = b""
+        theirs_in, self._requests = os.pipe()
+        self._answers, theirs_out = os.pipe()
+        self._process = subprocess.Popen(  # noqa: S603 - this Python, this module
+            [
+                sys.executable,
+                "-c",
+                f"from {__name__} import main; main()",
+                str(theirs_in),
+                str(theirs_out),
+                str(os.getpid()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what a rule prints is no part of the answer
+            pass_fds=(theirs_in, theirs_out),
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
+            },
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.memory = 0
+        """How many bytes of memory it had after its last answer."""
+        self._write(question.to_dict())
+
+    def judge(self, run: FoundRun, known: str, timeout: float) -> Judged:
+        """Return what it says of the run; raise `ProcessDied` or `TookTooLong`, after which it has ended."""
+        deadline = time.monotonic() + timeout
+        try:
+            self._write({"run": list(run), "known": known})
+            line = self._line(deadline)
+        except OSError:
+            line = None
+        if line is None:
+            raise ProcessDied(self._death())
+        answer = json.loads(line)
+        self.memory = answer["memory"]
+        return Judged.from_dict(answer["judged"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for file in (self._requests, self._answers):
+            with suppress(OSError):
+                os.close(file)
+
+    def kill(self) -> None:
+        """End the process, from any thread; whoever waits for its answer learns that it has died."""
+        self._process.kill()
+
+    def _write(self, payload: Mapping[str, Any]) -> None:
+        line = json.dumps(payload).encode() + b"\n"
+        with suppress(BrokenPipeError):  # its end is noticed where the answer is missing
+            while line:
+                line = line[os.write(self._requests, line) :]
+
+    def _line(self, deadline: float) -> bytes | None:
+        while b"\n" not in self._unread:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._answers], [], [], left)[0]:
+                raise TookTooLong(self._place())
+            read = os.read(self._answers, _AT_ONCE)
+            if not read:
+                return None
+            self._unread += read
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _place(self) -> str:
+        """Return the line that is being executed."""
+        self._process.send_signal(signal.SIGUSR1)
+        if select.select([self._answers], [], [], _PLACE_WITHIN)[0]:
+            with suppress(ValueError, KeyError, TypeError):
+                return str(json.loads(os.read(self._answers, _AT_ONCE).splitlines()[0])["place"])
+        return "native code"
+
+    def _death(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        code = self._process.returncode
+        if code is not None and code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}; it may need more memory"
+        return f"its process ended without an answer (exit code {code})"
+
+
+def main() -> None:
+    """Be the process: the file descriptors of its pipes and the id of its parent are its arguments."""
+    from smdebug.logger import get_logger
+
+    requests, answers, parent = map(int, sys.argv[1:4])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks, which ends this one
+    threading.Thread(target=end_with, args=[parent], name="smdebug-parent", daemon=True).start()
+    process = os.getpid()
+
+    def answer(payload: Mapping[str, Any]) -> None:
+        if os.getpid() != process:  # a copy that a rule made
+            os._exit(0)
+        line = json.dumps(payload).encode() + b"\n"
+        while line:
+            line = line[os.write(answers, line) :]
+
+    signal.signal(signal.SIGUSR1, lambda _, frame: answer({"place": place_in(frame)}))
+    get_logger().setLevel("CRITICAL")
+    with os.fdopen(requests, "rb") as lines:
+        question = Question.from_dict(json.loads(lines.readline()))
+        for line in lines:
+            asked = json.loads(line)
+            judged = judge(question, FoundRun(*asked["run"]), asked["known"])
+            answer({"judged": judged.to_dict(), "memory": _memory()})
+
+
+def _memory() -> int:
+    """Return how many bytes of memory this process has; 0 where the system does not say."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    return 0

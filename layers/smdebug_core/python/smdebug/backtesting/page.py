@@ -1,0 +1,164 @@
+"""The table as one page: the rule's number over failing and healthy runs, and what each threshold gives.
+
+It needs neither a server nor a network. The drawings are there without its script, which only moves a line.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from smdebug.amounts import number
+from smdebug.backtesting.backtest import Backtest
+from smdebug.backtesting.drawing import Scale, drawing_of
+from smdebug.backtesting.rows import Row
+from smdebug.backtesting.summary import RuleSummary, summaries
+from smdebug.backtesting.thresholds import Distribution, Threshold, distributions
+from smdebug.ui.embedding.page import page_style
+
+MOST_ROWS = 2000
+_STYLE = """
+section, h3 { margin: 20px 0 8px; }
+.chart svg { width: 100%; height: auto; max-width: 1000px; display: block; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--quiet); }
+.failing { fill: var(--bad); stroke: var(--bad); }
+.healthy { fill: var(--good); stroke: var(--good); }
+.unlabelled { fill: var(--quiet); stroke: var(--quiet); }
+svg rect[class] { stroke: none; fill-opacity: 0.75; }
+svg polyline[class] { fill: none; stroke-width: 2; }
+svg .axis { stroke: var(--line); }
+svg .limit { stroke: var(--text); stroke-dasharray: 4 3; }
+svg .pick { stroke: var(--focus); stroke-width: 2; }
+.try { display: block; width: 100%; max-width: 1000px; }
+td.number, th.number { text-align: right; }
+"""
+_SCRIPT = """
+for (const chart of document.querySelectorAll("[data-distribution]")) {
+  const about = JSON.parse(chart.dataset.distribution);
+  const slider = chart.querySelector("input"), line = chart.querySelector(".pick");
+  const words = chart.querySelector("output");
+  const beyond = (values, limit) => values.filter((v) => (about.above ? v > limit : v < limit)).length;
+  const show = () => {
+    const share = Number(slider.value);
+    const at = about.low + share * (about.high - about.low);
+    const limit = about.log ? Math.exp(at) : at;
+    const x = about.left + share * about.width;
+    line.setAttribute("x1", x);
+    line.setAttribute("x2", x);
+    const parts = ["failing", "healthy", "unlabelled"]
+      .filter((name) => about[name].length)
+      .map((name) => `${beyond(about[name], limit)} of ${about[name].length} ${name} runs`);
+    words.textContent = `limit ${limit.toPrecision(4)}: alarms on ${parts.join(", ")}`;
+  };
+  slider.addEventListener("input", show);
+  slider.hidden = false;
+  show();
+}
+"""
+
+
+def page_of(table: Backtest) -> str:
+    """Return the page as text."""
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    known = {distribution.rule: distribution for distribution in distributions(table.rows)}
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>Backtest of {escape(', '.join(_rules(table)) or 'rules')}</title>",
+        f"<style>{page_style()}{_STYLE}</style></head><body><main>",
+        f"<h1>Backtest of {escape(', '.join(_rules(table)) or 'rules')}</h1>",
+        f'<p class="quiet">{table.runs:,} runs</p>',
+    ]
+    for summary in summaries(table.rows):
+        parts += _section(summary, known.get(summary.rule))
+    parts += _table(table.rows)
+    parts.append(f"</main><script>{_SCRIPT}</script></body></html>")
+    return "\n".join(parts)
+
+
+def _rules(table: Backtest) -> list[str]:
+    return list(dict.fromkeys(row.rule for row in table.rows if row.rule))
+
+
+def _section(summary: RuleSummary, distribution: Distribution | None) -> Iterator[str]:
+    yield f"<section><h2>{escape(summary.rule)}</h2><p>{escape(str(summary))}</p>"
+    if distribution is None:
+        yield (
+            '<p class="quiet">No number is known that the rule compares with its limit. A rule names it in '
+            "<code>self.checked_value</code> at each step, and in its findings.</p>"
+        )
+    else:
+        yield from _chart(distribution)
+        yield from _thresholds(distribution)
+    yield "</section>"
+
+
+def _chart(distribution: Distribution) -> Iterator[str]:
+    scale = Scale.of(
+        (*distribution.values, *([distribution.limit] if distribution.limit is not None else []))
+    )
+    about = {
+        "above": distribution.is_above,
+        "log": scale.is_log,
+        "low": scale.low,
+        "high": scale.high,
+        "left": scale.left,
+        "width": scale.width,
+        "failing": distribution.failing,
+        "healthy": distribution.healthy,
+        "unlabelled": distribution.unlabelled,
+    }
+    start = scale.share(distribution.limit) if distribution.limit is not None else 0.5
+    extreme = "highest" if distribution.is_above else "lowest"
+    yield f'<div class="chart" data-distribution="{escape(json.dumps(about))}">'
+    yield f"<p>The {extreme} “{escape(distribution.statistic)}” of each run</p>"
+    yield drawing_of(distribution, scale)
+    yield f'<input class="try" type="range" min="0" max="1" step="any" value="{start}" '
+    yield 'aria-label="Limit" hidden>'
+    yield "<p><output></output></p></div>"
+
+
+def _thresholds(distribution: Distribution) -> Iterator[str]:
+    rows = distribution.worth_a_look()
+    if distribution.limit is not None:
+        rows = [distribution.at(distribution.limit), *rows]
+    yield "<h3>What each limit would have given</h3>"
+    yield '<div class="table"><table><thead><tr><th class="number">limit</th>'
+    yield f'<th class="number">failing runs found, of {len(distribution.failing):,}</th>'
+    yield f'<th class="number">alarms on healthy runs, of {len(distribution.healthy):,}</th>'
+    yield f'<th class="number">on others, of {len(distribution.unlabelled):,}</th></tr></thead><tbody>'
+    for place, threshold in enumerate(rows[:40]):
+        is_own = place == 0 and distribution.limit is not None
+        yield _threshold(threshold, " (the rule's)" if is_own else "")
+    yield "</tbody></table></div>"
+
+
+def _threshold(threshold: Threshold, remark: str) -> str:
+    counts = (threshold.failing, threshold.healthy, threshold.unlabelled)
+    cells = "".join(f'<td class="number">{count:,}</td>' for count in counts)
+    return f'<tr><td class="number">{escape(number(threshold.limit))}{remark}</td>{cells}</tr>'
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    shown = sorted(rows, key=lambda row: (row.has_verdict and not row.fires, row.changed is None))[:MOST_ROWS]
+    yield "<section><h2>Runs</h2>"
+    if len(rows) > len(shown):
+        yield f'<p class="quiet">{len(shown):,} of {len(rows):,} verdicts</p>'
+    heads = ("run", "rule", "status", "first finding", "onset", "findings", "steps", "seconds", "label")
+    changes = any(row.changed is not None for row in rows)
+    names = [*heads, *["difference from the older version"] * changes]
+    yield '<div class="table"><table><thead><tr>' + "".join(f"<th>{name}</th>" for name in names)
+    yield "</tr></thead><tbody>"
+    for row in shown:
+        onset = "" if row.onset is None else f"{row.onset:,}"
+        texts = [row.run, row.rule, row.status, row.first_finding or row.note, onset, f"{row.findings:,}"]
+        texts += [f"{row.looked:,}", f"{row.seconds:.3g}", row.label, *[row.changed or ""] * changes]
+        yield "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
+    yield "</tbody></table></div></section>"

@@ -1,0 +1,271 @@
+"""`smdebug backtest`: evaluate a rule on every run of a folder or bucket."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.amounts import counted
+from smdebug.cli import exit_codes
+from smdebug.cli.answers.colours import bad, faint
+from smdebug.cli.answers.output import output_options, print_json, print_line, print_table
+from smdebug.cli.answers.progress import Progress
+from smdebug.cli.arguments.choice_options import rule_option, set_option
+from smdebug.cli.arguments.completers import complete_place
+from smdebug.cli.arguments.inputs import in_an_existing_folder, read_file
+from smdebug.cli.runs.evaluate_command import parameters_of
+
+if TYPE_CHECKING:
+    from smdebug.backtesting.backtest import Backtest
+    from smdebug.backtesting.question import Question, RuleEntry
+    from smdebug.backtesting.rows import Row
+
+_MOST_ROWS = 40
+_UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+_MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
+
+
+@click.command("backtest")
+@click.argument("places", nargs=-1, required=True, shell_complete=complete_place)
+@click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Evaluate the rules that this Python file defines.",
+)
+@rule_option("Evaluate this rule: a class in --rule-file, a built-in one, or a set; can be repeated.")
+@set_option("Set a parameter; with several rules, prefix the rule's name.")
+@click.option(
+    "--against",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Compare with an older version of --rule-file.",
+)
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help='Take only runs with this configuration, as in `smdebug runs`: "lr<1e-3"; can be repeated.',
+)
+@click.option("--since", metavar="WHEN", help="Take only runs that saved a step since: 2026-01-31, 12h, 7d.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N runs.")
+@click.option(
+    "--labels",
+    "labels_file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Read which runs are failing from a CSV file with the columns run and label.",
+)
+@click.option(
+    "--failing-tag", default="failing", show_default=True, metavar="TAG", help="Tag of failing runs."
+)
+@click.option(
+    "--healthy-tag", default="healthy", show_default=True, metavar="TAG", help="Tag of healthy runs."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up on a run after this time.",
+)
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Use N processes (default: all cores)."
+)
+@click.option("--journal", metavar="FILE", help="Keep the verdicts so far in this file.")
+@click.option("--fresh", is_flag=True, help="Judge every run anew.")
+@click.option("--all-runs", is_flag=True, help="Show also the runs that passed.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    callback=lambda ctx, parameter, files: [in_an_existing_folder(ctx, parameter, file) for file in files],
+    metavar="FILE",
+    help="Write the table to this .json, .parquet or .html file; can be repeated.",
+)
+@output_options
+def command(
+    places: tuple[str, ...],
+    rule_file: str | None,
+    rules: tuple[str, ...],
+    settings: tuple[str, ...],
+    against: str | None,
+    conditions: tuple[str, ...],
+    since: str | None,
+    limit: int | None,
+    labels_file: str | None,
+    failing_tag: str,
+    healthy_tag: str,
+    timeout: float,
+    jobs: int | None,
+    journal: str | None,
+    fresh: bool,
+    all_runs: bool,
+    outputs: list[str],
+    as_json: bool,
+) -> int:
+    """Evaluate rules on all runs at and below PLACES, as `smdebug evaluate` would on each.
+
+    A PLACE is a run, a folder of runs or s3://bucket/prefix. The table says for each run what the rule found,
+    since which step, and how long it took. With labels it also says how many of the failing runs were found,
+    and how many of the healthy ones. The page (-o page.html) shows the rule's statistic over healthy and
+    failing runs, and what each threshold would have given.
+
+    Verdicts are kept while the runs are judged. After Ctrl-C, or when runs were added, call the command
+    again: only runs that are new or have changed are judged.
+
+    \b
+    Examples:
+      smdebug backtest ./runs --rule-file my_rule.py
+      smdebug backtest s3://bucket/team --rule-file my_rule.py --since 30d
+      smdebug backtest ./runs --rule-file my.py --labels runs.csv -o page.html
+      smdebug backtest ./runs --rule-file new.py --against old.py
+      smdebug backtest ./runs --rule VanishingGradient --where tags=a --json
+
+    Exits with 0, with 1 if --against shows a difference, and with 3 if a rule failed or a run could not be
+    read.
+    """
+    from smdebug.backtesting.backtest import Options, backtest
+    from smdebug.backtesting.labels import Labels, read_labels
+    from smdebug.backtesting.pool import cores
+    from smdebug.backtesting.question import Question
+    from smdebug.backtesting.table_files import check_output, write_table
+    from smdebug.runs.conditions import parse_condition
+
+    for file in (rule_file, against, labels_file):
+        if file is not None:
+            read_file(file)
+    for output in outputs:
+        check_output(output)
+    if against is not None and rule_file is None:
+        raise click.UsageError("--against needs --rule-file, the newer version of the rule")
+    question = Question(
+        rules_asked(rules, settings, rule_file),
+        None if rule_file is None else str(Path(rule_file).expanduser().resolve()),
+        None if against is None else str(Path(against).expanduser().resolve()),
+        tuple(map(parse_condition, conditions)),
+        None if since is None else _moment_of(since),
+        timeout,
+    )
+    bar = Progress("judging runs", None)
+
+    def progress(_: int, total: int | None) -> None:
+        bar.expect(total)
+        bar.advance(1)
+
+    labels = Labels(read_labels(Path(labels_file)) if labels_file else {}, failing_tag, healthy_tag)
+    options = Options(
+        jobs or cores(),
+        limit,
+        labels,
+        None if journal is None else Path(journal).expanduser(),
+        fresh,
+        progress,
+    )
+    try:
+        table = backtest(question, places, options)
+    finally:
+        bar.clear()
+    for output in outputs:
+        write_table(table, output)
+    if as_json:
+        from smdebug.backtesting.summary import summaries
+
+        print_json({**table.to_dict(), "rules": [each.to_dict() for each in summaries(table.rows)]})
+    else:
+        _print(table, question, all_runs=all_runs)
+    if any(row.changed is not None for row in table.rows):
+        return exit_codes.FOUND
+    return exit_codes.FAILED if any(_has_failed(row) for row in table.rows) else exit_codes.PASSED
+
+
+def rules_asked(
+    rules: tuple[str, ...], settings: tuple[str, ...], rule_file: str | None
+) -> tuple[RuleEntry | str, ...]:
+    """Return the rules that the options name: by default all that the file defines."""
+    from smdebug.rules.generic import find_rule
+    from smdebug.rules.loading import find_in, rules_in_file
+    from smdebug.rules.rule_sets import SET_NAMES
+
+    if not rules and rule_file is None:
+        raise click.UsageError("Name a rule: --rule-file FILE or --rule NAME")
+    in_file = {} if rule_file is None else rules_in_file(rule_file)
+    sets = [name.lower() for name in rules if name.lower() in SET_NAMES]
+    names = [
+        getattr(find_in(in_file, name), "__name__", None) or find_rule(name).name
+        for name in rules
+        if name.lower() not in SET_NAMES
+    ]
+    names = list(dict.fromkeys(names)) if rules else list(in_file)
+    given = parameters_of(settings, names)
+    return (*({"rule": name, "parameters": given.get(name, {})} for name in names), *dict.fromkeys(sets))
+
+
+def _moment_of(text: str) -> float:
+    """Return the moment in seconds of the epoch: a date, a date and time, or an age such as 7d."""
+    age = re.fullmatch(r"(\d+)([hdw])", text)
+    if age:
+        return time.time() - int(age[1]) * _UNITS[age[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"--since takes a date (2026-01-31) or an age (12h, 7d), not {text!r}"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _has_failed(row: Row) -> bool:
+    return row.status not in _MARKS
+
+
+def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
+    from smdebug.backtesting.rows import PASSED
+    from smdebug.backtesting.summary import summaries
+
+    rows = sorted(table.rows, key=lambda row: row.status == PASSED)
+    shown = rows if all_runs else [row for row in rows if row.status != PASSED][:_MOST_ROWS]
+    several = len({row.rule for row in table.rows if row.rule}) > 1
+    labelled = any(row.label for row in table.rows)
+    columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
+    print_table(
+        [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled],
+        [
+            (
+                row.run,
+                *[row.rule] * several,
+                f"{_MARKS.get(row.status, '!')} {row.status}",
+                row.first_finding or row.note,
+                row.onset,
+                row.findings or None,
+                row.looked,
+                row.seconds,
+                *[row.label] * labelled,
+            )
+            for row in shown
+        ],
+    )
+    if len(shown) < len(table.rows):
+        hidden = len(table.rows) - len(shown)
+        print_line(faint(f"… and {counted(hidden, 'verdict')} more; --all-runs shows them"))
+    if question.against is not None:
+        _print_changes(table)
+    for summary in summaries(table.rows):
+        print_line(str(summary))
+    if table.reused:
+        print_line(faint(f"{table.reused:,} of {table.runs:,} runs had been judged before"))
+
+
+def _print_changes(table: Backtest) -> None:
+    changed = [row for row in table.rows if row.changed is not None]
+    print_line(f"{len(changed):,} of {len(table.rows):,} verdicts differ from those of the older version")
+    for row in changed:
+        print_line(f"{bad(row.run)} {row.rule}: {row.status_before} → {row.status}: {row.changed}")

@@ -1,0 +1,87 @@
+"""`smdebug replay`: evaluate a rule as it was deployed, at one step of a run."""
+
+from __future__ import annotations
+
+import click
+
+from smdebug.cli import exit_codes
+from smdebug.cli.answers.colours import bad
+from smdebug.cli.answers.output import output_options, print_json, print_line
+from smdebug.cli.answers.progress import Progress
+from smdebug.cli.arguments.choice_options import set_option
+from smdebug.cli.arguments.completers import complete_place, complete_rule_or_all
+from smdebug.cli.arguments.inputs import attempt_option, open_path, read_file
+from smdebug.cli.runs.evaluate_command import parameters_of
+
+
+@click.command("replay")
+@click.argument("path", shell_complete=complete_place)
+@click.option("--at", type=click.IntRange(0), required=True, metavar="STEP", help="Evaluate at this step.")
+@click.option(
+    "--rule", required=True, shell_complete=complete_rule_or_all, metavar="NAME", help="Evaluate this rule."
+)
+@set_option("Set a parameter of the rule.")
+@click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Take the rule from this Python file.",
+)
+@attempt_option
+@output_options
+def command(
+    path: str,
+    at: int,
+    rule: str,
+    settings: tuple[str, ...],
+    rule_file: str | None,
+    attempt: int | None,
+    as_json: bool,
+) -> int:
+    """Evaluate a rule at one step of the run at PATH as the deployed rule did when the step was new.
+
+    The rule sees the run as of that step, and has the state that the steps before have left. The answer shows
+    its findings and its state before and after.
+
+    \b
+    Examples:
+      smdebug replay ./my-run --at 720 --rule VanishingGradient
+      smdebug replay ./my-run --at 720 --rule MyRule --rule-file my_rule.py
+
+    Exits with 0, with 1 if the rule found something, and with 3 if it failed.
+    """
+    from smdebug.backtesting.replaying import replay
+
+    if rule_file is not None:
+        read_file(rule_file)
+    given = parameters_of(settings, [rule]).get(rule, {})
+    trial = open_path(path, attempt)
+    bar = Progress("replaying", len([step for step in trial.steps() if step < at]))
+    try:
+        found = replay(trial, at, rule, given, file=rule_file, progress=bar.advance)
+    finally:
+        bar.clear()
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_line(
+            f"{found.rule} at step {at} of {found.run}, after {found.steps_before} steps: {found.outcome}"
+        )
+        if found.sentence:
+            print_line(f"  {found.sentence}")
+        for finding in found.findings:
+            print_line(f"  {bad('✗')} {finding['message']}")
+        for name in {**found.state_before, **found.state_after}:
+            before, after = found.state_before.get(name), found.state_after.get(name)
+            change = f" → {_shortened(after)}" if after != before else ""
+            print_line(f"  {name}: {_shortened(before)}{change}")
+        if found.left_out:
+            print_line(f"  not kept between steps: {', '.join(found.left_out)}")
+    if found.outcome == "failed":
+        return exit_codes.FAILED
+    return exit_codes.FOUND if found.findings or found.outcome == "found" else exit_codes.PASSED
+
+
+def _shortened(value: object, most: int = 100) -> str:
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"

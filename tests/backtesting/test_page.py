@@ -1,0 +1,55 @@
+"""The table as a page and as files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from smdebug.backtesting.backtest import Backtest
+from smdebug.backtesting.page import page_of
+from smdebug.backtesting.rows import COLUMNS, FOUND, PASSED, Row
+from smdebug.backtesting.table_files import write_table
+from smdebug.exceptions import SMDebugValueError
+
+ROWS = (
+    Row("runs/<b>", "Rule", FOUND, "a & b", 3, 2, 1, 1, 9, 0.5, highest=5.0, limit=4.0, label="failing"),
+    Row("runs/fine", "Rule", PASSED, looked=9, highest=1.0, lowest=0.5, label="healthy"),
+)
+
+
+def test_the_page_draws_each_label_and_the_rules_own_limit():
+    page = page_of(Backtest(ROWS, 2))
+    assert "<title>1 failing runs</title>" in page
+    assert "<title>1 healthy runs</title>" in page
+    assert "limit 4</text>" in page
+
+
+def test_text_of_runs_is_escaped_and_nothing_is_fetched():
+    page = page_of(Backtest(ROWS, 2))
+    assert "runs/&lt;b&gt;" in page
+    assert "a &amp; b" in page
+    assert "<b>" not in page
+    assert not re.search(r"(src|href)=|@import|url\(", page)
+    assert "default-src 'none'" in page
+
+
+def test_a_rule_without_numbers_is_told_how_to_give_one():
+    assert "self.checked_value" in page_of(Backtest((Row("run", "Rule", PASSED),), 1))
+
+
+def test_parquet_and_json_hold_every_column(tmp_path: Path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_table(Backtest(ROWS, 2), tmp_path / "table.parquet")
+    write_table(Backtest(ROWS, 2), tmp_path / "table.json")
+    rows = parquet.read_table(tmp_path / "table.parquet").to_pylist()
+    assert tuple(map(Row.from_dict, rows)) == ROWS
+    assert json.loads((tmp_path / "table.json").read_text())["rows"] == rows
+    assert tuple(rows[0]) == COLUMNS
+
+
+def test_a_file_of_an_unknown_form_is_refused(tmp_path: Path):
+    with pytest.raises(SMDebugValueError, match=r"\.parquet"):
+        write_table(Backtest(ROWS, 2), tmp_path / "table.xlsx")
