@@ -77,7 +77,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
                 if options.limit is not None and len(judged) >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
-    _refuse_unknown(question, names, done)
+    refuse_unknown(question, names, done)
     numbers = sorted(judged)[: options.limit]
     rows = tuple(row for number in numbers for row in judged[number])
     return Backtest(rows, runs=len(numbers), reused=reused)
@@ -100,7 +100,7 @@ def _kept(journal: Journal, run: FoundRun, verdict: Judged, labels: Labels) -> t
     return tuple(row.labelled(label).at(run.path) for row in rows)
 
 
-def _refuse_unknown(question: Question, names: set[str], runs: int) -> None:
+def refuse_unknown(question: Question, names: set[str], runs: int) -> None:
     """Raise `SMDebugValueError` for a condition on a name that no run has: it is probably misspelt."""
     for condition in question.where if runs else ():
         if condition.name not in names:

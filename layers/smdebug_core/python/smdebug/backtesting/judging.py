@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from smdebug.backtesting.expressions.columns import read_columns
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.question import Question, names_of
@@ -35,6 +36,8 @@ class Judged:
     """Whether the run is as it was when it was judged before, so that it was not judged again."""
     names: tuple[str, ...] = field(default=())
     """Those of the conditions' names that the run has."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The columns that were asked for, encoded."""
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "rows": [row.to_dict() for row in self.rows]}
@@ -64,6 +67,9 @@ def judge(question: Question, run: FoundRun, known: str = "") -> Judged:
         trial = open_run(run.path)
     except (SMDebugError, OSError) as error:
         return Judged((unread_row(run.path, redacted_line(error)),))
+    if question.series:
+        columns = {key: each.encoded() for key, each in read_columns(trial, question.series).items()}
+        return replace(selection, columns=columns, identity="" if trial.damaged_files else identity)
     rows = _rows(question, run, trial)
     is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
     return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")

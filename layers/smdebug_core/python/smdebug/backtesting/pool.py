@@ -106,7 +106,9 @@ class JudgingPool:
         return judged
 
     def _without_verdict(self, run: FoundRun, problem: str, status: str) -> Judged:
-        rows = tuple(unread_row(run.path, problem, status, name) for name in names_of(self._question.rules))
+        rows = tuple(
+            unread_row(run.path, problem, status, name) for name in names_of(self._question.rules) or [""]
+        )
         try:
             identity = within(identity_of(open_storage(run.path)), self._question.timeout)
         except SMDebugError:

@@ -43,6 +43,8 @@ class Question:
     """The time, in seconds of the epoch, from which on a run must have saved a step."""
     timeout: float = TIMEOUT
     """Seconds that the rules may take on one run."""
+    series: tuple[str, ...] = ()
+    """In place of verdicts: the columns to read of each run, for expressions."""
 
     @property
     def selects(self) -> bool:
@@ -71,7 +73,14 @@ class Question:
     @classmethod
     def from_dict(cls, payload: Mapping[str, Any]) -> Question:
         where = tuple(Condition(*each) for each in payload["where"])
-        return cls(**{**payload, "rules": tuple(payload["rules"]), "where": where})
+        return cls(
+            **{
+                **payload,
+                "rules": tuple(payload["rules"]),
+                "where": where,
+                "series": tuple(payload["series"]),
+            }
+        )
 
 
 def refuse_wrong_rules(question: Question) -> None:

@@ -47,6 +47,11 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
     help="Compare with an older version of --rule-file.",
 )
 @click.option(
+    "--expr",
+    metavar="CONDITION",
+    help='Evaluate this condition instead of a rule: "loss > 3 * rolling_median(loss, 50)".',
+)
+@click.option(
     "--where",
     "conditions",
     multiple=True,
@@ -79,7 +84,9 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Use N processes (default: all cores)."
 )
-@click.option("--journal", metavar="FILE", help="Keep the verdicts so far in this file.")
+@click.option(
+    "--journal", metavar="FILE", help="Keep the verdicts so far, or the series for --expr, in this file."
+)
 @click.option("--fresh", is_flag=True, help="Judge every run anew.")
 @click.option("--all-runs", is_flag=True, help="Show also the runs that passed.")
 @click.option(
@@ -98,6 +105,7 @@ def command(
     rules: tuple[str, ...],
     settings: tuple[str, ...],
     against: str | None,
+    expr: str | None,
     conditions: tuple[str, ...],
     since: str | None,
     limit: int | None,
@@ -127,6 +135,7 @@ def command(
       smdebug backtest ./runs --rule-file my_rule.py
       smdebug backtest s3://bucket/team --rule-file my_rule.py --since 30d
       smdebug backtest ./runs --rule-file my.py --labels runs.csv -o page.html
+      smdebug backtest ./runs --expr "loss > 3 * rolling_median(loss, 50)"
       smdebug backtest ./runs --rule-file new.py --against old.py
       smdebug backtest ./runs --rule VanishingGradient --where tags=a --json
 
@@ -134,6 +143,8 @@ def command(
     read.
     """
     from smdebug.backtesting.backtest import Options, backtest
+    from smdebug.backtesting.expressions.backtest_expression import backtest_expression
+    from smdebug.backtesting.expressions.grammar import parse
     from smdebug.backtesting.labels import Labels, read_labels
     from smdebug.backtesting.pool import cores
     from smdebug.backtesting.question import Question
@@ -147,8 +158,12 @@ def command(
         check_output(output)
     if against is not None and rule_file is None:
         raise click.UsageError("--against needs --rule-file, the newer version of the rule")
+    if expr is not None:
+        if rules or settings or rule_file:
+            raise click.UsageError("--expr cannot be combined with --rule, --rule-file and --set")
+        parse(expr)
     question = Question(
-        rules_asked(rules, settings, rule_file),
+        () if expr is not None else rules_asked(rules, settings, rule_file),
         None if rule_file is None else str(Path(rule_file).expanduser().resolve()),
         None if against is None else str(Path(against).expanduser().resolve()),
         tuple(map(parse_condition, conditions)),
@@ -171,7 +186,10 @@ def command(
         progress,
     )
     try:
-        table = backtest(question, places, options)
+        if expr is None:
+            table = backtest(question, places, options)
+        else:
+            table = backtest_expression(expr, question, places, options)
     finally:
         bar.clear()
     for output in outputs:
@@ -196,7 +214,7 @@ def rules_asked(
     from smdebug.rules.rule_sets import SET_NAMES
 
     if not rules and rule_file is None:
-        raise click.UsageError("Name a rule: --rule-file FILE or --rule NAME")
+        raise click.UsageError("Name a rule: --rule-file FILE, --rule NAME or --expr CONDITION")
     in_file = {} if rule_file is None else rules_in_file(rule_file)
     sets = [name.lower() for name in rules if name.lower() in SET_NAMES]
     names = [

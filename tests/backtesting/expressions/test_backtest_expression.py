@@ -1,0 +1,64 @@
+"""An expression on saved runs, and the index of their series."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from smdebug.backtesting.backtest import Backtest, Options
+from smdebug.backtesting.expressions.backtest_expression import backtest_expression
+from smdebug.backtesting.question import Question
+from smdebug.runs.conditions import parse_condition
+from tests.backtesting.many_runs import make_run, make_runs
+
+JUMPS = "loss > 4 * lag(loss, 1)"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return make_runs(tmp_path / "runs", 6)
+
+
+def ask(runs: Path, text: str = JUMPS, **conditions: object) -> Backtest:
+    options = Options(jobs=1, journal=runs.parent / "index.npz")
+    return backtest_expression(text, Question((), **conditions), [str(runs)], options)  # type: ignore[arg-type]
+
+
+def test_a_run_has_a_finding_where_the_expression_holds(runs: Path):
+    rows = ask(runs).rows
+    assert [row.fires for row in rows] == [True, False, False] * 2
+    assert (rows[0].onset, rows[0].looked, rows[0].limit) == (20, 4, 4.0)
+    assert rows[0].highest == pytest.approx(1.8 * 5 / 1.9, rel=1e-6)
+
+
+def test_series_are_read_of_each_run_once_until_it_changes(runs: Path):
+    first = ask(runs)
+    assert [first.reused, ask(runs, "loss > 100").reused] == [0, 6]
+    assert ask(runs, 'stat("loss", max) > 100').reused == 0, "another column"
+    shutil.rmtree(runs / "run-01")
+    make_run(runs / "run-01", [1.0, 9.0])
+    changed = ask(runs)
+    assert (changed.reused, changed.rows[1].fires) == (5, True)
+    assert ask(runs, "loss > 100").reused == 6
+
+
+def test_a_damaged_index_is_made_again(runs: Path):
+    first = ask(runs)
+    index = runs.parent / "index.npz"
+    index.write_bytes(index.read_bytes()[:200])
+    again = ask(runs)
+    assert again.reused == 0
+    assert [row.highest for row in again.rows] == [row.highest for row in first.rows]
+
+
+def test_runs_without_the_series_or_in_a_bad_state_get_a_row_that_says_so(runs: Path):
+    (runs / "run-02/collections/000000000/worker_0_collections.json").write_bytes(b"foreign")
+    rows = ask(runs, "accuracy > 1").rows
+    assert [row.status for row in rows] == ["NotChecked"] * 2 + ["Unread"] + ["NotChecked"] * 3
+    assert rows[0].note == "the run has no series accuracy"
+
+
+def test_conditions_choose_the_runs(runs: Path):
+    assert len(ask(runs, where=(parse_condition("loss>5"),)).rows) == 2
