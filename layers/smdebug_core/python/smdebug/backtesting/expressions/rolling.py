@@ -6,6 +6,7 @@ A row is a run. The first windows are shorter. A window of nothing but NaN gives
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -44,7 +45,7 @@ def rolling_median(values: Matrix, steps: int) -> Matrix:
     runs, length = values.shape
     order = np.argsort(values, axis=1, kind="stable")  # NaN comes last
     ordered = np.take_along_axis(values, order, axis=1)
-    ranks = np.empty((length, runs), np.uint16 if length < 1 << 16 else np.uint32)
+    ranks = np.empty((length, runs), np.uint16 if length < 1 << 15 else np.uint32)
     ranks[order.T, np.arange(runs)] = np.arange(length, dtype=ranks.dtype)[:, None]
     numbers = length - np.isnan(values).sum(axis=1)
     is_number = ranks < numbers
@@ -58,32 +59,24 @@ def rolling_median(values: Matrix, steps: int) -> Matrix:
         count += is_number[at]
         window[at % steps] = ranks[at]
         used = window[: at + 1]
-        lower = _ranked(used, np.maximum(count - 1, 0) // 2, length)
-        upper = _next_rank(used, lower, length) if (count % 2 == 0).any() else lower
-        upper = np.where(count % 2 == 0, upper, lower)
+        lower = _ranked(used, np.maximum(count - 1, 0) >> 1, length)
+        is_even = count & 1 == 0
+        upper = np.where(is_even, _ranked(used, count >> 1, length), lower) if is_even.any() else lower
         median = (ordered[each, lower] + ordered[each, upper]) / 2
         found[:, at] = np.where(count > 0, median, np.nan)
     return found
 
 
-def _next_rank(
-    window: NDArray[np.unsignedinteger], rank: NDArray[np.int64], length: int
-) -> NDArray[np.int64]:
-    """Return the lowest rank of each column above the given one; the last of all without one."""
-    last = window.dtype.type(length - 1)
-    above = np.where(window > rank.astype(window.dtype), window, last)
-    return above.min(axis=0).astype(np.int64)
-
-
-def _ranked(window: NDArray[np.unsignedinteger], place: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _ranked(window: NDArray[Any], place: NDArray[np.int64], length: int) -> NDArray[Any]:
     """Return the rank that is at that place of each column, if it were sorted."""
+    kind = window.dtype  # two ranks can be added in it
     counts = np.uint8 if len(window) < 1 << 8 else np.uint32
-    low = np.zeros(window.shape[1], np.int64)
-    high = np.full(window.shape[1], length - 1)
-    for _ in range(max(1, (length - 1).bit_length())):
-        middle = (low + high) // 2
-        up_to = (window <= middle.astype(window.dtype)).view(np.uint8).sum(axis=0, dtype=counts)
-        is_enough = up_to > place
+    before = place.astype(counts)
+    low = np.zeros(window.shape[1], kind)
+    high = np.full(window.shape[1], length - 1, kind)
+    for _ in range((length - 1).bit_length()):
+        middle = (low + high) >> 1
+        is_enough = (window <= middle).view(np.uint8).sum(axis=0, dtype=counts) > before
         high = np.where(is_enough, middle, high)
         low = np.where(is_enough, low, np.minimum(middle + 1, high))
     return low

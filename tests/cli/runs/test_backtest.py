@@ -1,0 +1,91 @@
+"""`smdebug backtest` and `smdebug replay` as commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.backtesting.many_runs import make_run, make_runs, write_rule
+from tests.cli.conftest import Ask
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Make six runs and a rule in the current folder; return the words that both commands begin with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make_runs(tmp_path / "runs", 6)
+    write_rule(tmp_path / "rule.py")
+    return "backtest", "runs", "-j", "1"
+
+
+def test_the_table_shows_the_runs_that_did_not_pass_and_the_sums(ask: Ask, words: tuple[str, ...]):
+    Path("labels.csv").write_text("run,label\nruns/run-00,failing\nrun-01,fine\n")
+    answer = ask(*words, "--rule-file", "rule.py", "--labels", "labels.csv")
+    lines = answer.out.splitlines()
+    assert answer.code == 0
+    assert [line.split()[0] for line in lines[1:3]] == ["runs/run-00", "runs/run-03"]
+    assert "4 verdicts more" in lines[3]
+    assert (
+        "2 of 6 runs with findings, 4 passed; of failing runs 1 of 1 found, of healthy runs 0 of 1"
+        in lines[4]
+    )
+    again = ask(*words, "--rule-file", "rule.py", "--all-runs")
+    assert len([line for line in again.out.splitlines() if line.startswith("runs/")]) == 6
+    assert "6 of 6 runs had been judged before" in again.out
+
+
+def test_the_files_and_the_json_hold_the_same_rows(ask: Ask, words: tuple[str, ...]):
+    answer = ask(*words, "--rule-file", "rule.py", "--json", "-o", "table.json", "-o", "table.html")
+    assert answer.json["rows"] == json.loads(Path("table.json").read_text())["rows"]
+    assert answer.json["rules"][0]["fires"] == 2
+    assert "times the last" in Path("table.html").read_text()
+
+
+def test_a_difference_between_two_versions_and_a_failure_have_their_exit_codes(
+    ask: Ask, words: tuple[str, ...]
+):
+    write_rule(Path("older.py"), factor=6)
+    answer = ask(*words, "--rule-file", "rule.py", "--against", "older.py")
+    assert answer.code == 1
+    assert "runs/run-00 LossSpike: NoIssuesFound → IssuesFound: step 20: now loss" in answer.out
+    write_rule(Path("fails.py"), first="1 / 0")
+    assert ask(*words, "--rule-file", "fails.py").code == 3
+
+
+def test_an_expression_needs_no_rule(ask: Ask, words: tuple[str, ...]):
+    answer = ask(*words, "--expr", "loss > 4 * lag(loss, 1)")
+    assert answer.code == 0
+    assert "loss / lag(loss, 1) 4.737 (limit 4)" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ((), "Name a rule"),
+        (("--rule-file", "nowhere.py"), "no file nowhere.py"),
+        (("--rule-file", "rule.py", "--set", "faktor=2"), "faktor"),
+        (("--rule-file", "rule.py", "--since", "yesterday"), "--since takes"),
+        (("--rule-file", "rule.py", "-o", "table.xlsx"), ".parquet"),
+        (("--rule-file", "rule.py", "--expr", "loss > 1"), "cannot be combined"),
+        (("--expr", "loss >"), "ends too early"),
+        (("--rule", "StuckLoss", "--against", "rule.py"), "--against needs --rule-file"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_any_run_is_judged(
+    ask: Ask, words: tuple[str, ...], more: tuple[str, ...], problem: str
+):
+    answer = ask(*words, *more)
+    assert answer.code == 2
+    assert problem in answer.err
+
+
+def test_a_replay_shows_the_state_before_and_after(ask: Ask, words: tuple[str, ...], tmp_path: Path):
+    make_run(tmp_path / "one", [2.0, 1.0, 8.0])
+    answer = ask("replay", "one", "--at", "20", "--rule", "LossSpike", "--rule-file", "rule.py")
+    assert answer.code == 1
+    assert "after 2 steps: found" in answer.out
+    assert "last: 1.0 → 8.0" in answer.out
+    assert ask("replay", "one", "--at", "10", "--rule", "LossSpike", "--rule-file", "rule.py").code == 0
