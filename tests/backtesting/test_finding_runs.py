@@ -1,0 +1,44 @@
+"""The runs at and below places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from smdebug.backtesting.finding_runs import RunListing, find_runs
+from smdebug.exceptions import MissingCollectionFiles
+from tests.backtesting.many_runs import make_run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for name in ("a", "team/b", "team/c"):
+        make_run(tmp_path / "runs" / name, [1.0])
+    return tmp_path / "runs"
+
+
+def test_places_that_overlap_have_each_run_once(runs: Path):
+    found = list(find_runs([str(runs / "team"), str(runs), str(runs / "a")]))
+    assert [run.name for run in found] == ["b", "c", "a"]
+    assert [run.location for run in found] == [str(runs / name) for name in ("team/b", "team/c", "a")]
+
+
+def test_a_listing_knows_the_number_of_runs_at_its_end(runs: Path):
+    listing = RunListing([str(runs)], limit=2)
+    assert [run.name for run in listing] == ["a", "team/b"]
+    assert listing.total == 2
+
+
+def test_a_listing_ends_with_the_error_of_its_place(runs: Path, tmp_path: Path):
+    listing = RunListing([str(runs), str(tmp_path / "nowhere")])
+    found = iter(listing)
+    assert [next(found).name for _ in range(3)] == ["a", "team/b", "team/c"]
+    with pytest.raises(MissingCollectionFiles, match="nowhere"):
+        next(found)
+
+
+def test_a_closed_listing_ends(runs: Path):
+    listing = RunListing([str(runs)])
+    listing.close()
+    assert list(listing) == []
