@@ -27,6 +27,7 @@ PASSED = {
     "report": ("{}/failing", "-o", "{}/report.html", "--rule", "VanishingGradient"),
     "plot": ("{}/failing", "--tensor", "loss", "-o", "{}/loss.png"),
     "export": ("npz", "{}/failing", "-o", "{}/values.npz"),
+    "import": ("{}/log.csv", "{}/imported"),
     "zoom": ("{}/open", "--tensor", "loss"),
     "runs": (),
     "backtest": ("{}/failing", "--rule", "VanishingGradient", "--journal", "{}/journal.jsonl"),
@@ -54,6 +55,7 @@ BAD = {
     "report": (3, ("{}/failing", "-o", "{}/rules.json/report.html")),
     "plot": (2, ("{}/failing", "--tensor", "no_such_tensor", "-o", "{}/x.png")),
     "export": (3, ("npz", "{}/nowhere", "-o", "{}/x.npz")),
+    "import": (2, ("{}/rules.json", "{}/imported")),
     "zoom": (3, ("{}/failing", "--tensor", "loss")),
     "runs": (3, ("--stack", "nope")),
     "backtest": (2, ("{}/failing", "--rule", "NoSuchRule")),
@@ -85,6 +87,7 @@ def folder(stock, tmp_path: Path) -> Path:
     (tmp_path / "open/training_job_end.ts").unlink()
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
     (tmp_path / "job.json").write_text(json.dumps(JOB))
+    (tmp_path / "log.csv").write_text("epoch,loss\n0,2.0\n1,1.0\n")
     boto3.client("logs").create_log_stream(logGroupName="evaluate", logStreamName="one")
     return tmp_path
 

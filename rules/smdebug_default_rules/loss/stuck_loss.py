@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from smdebug.files.observations import LOSS_SHOULD_FALL
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
@@ -44,7 +45,7 @@ class StuckLoss(DefaultRule):
     or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
-    are not judged: they need not fall.
+    are not judged: they need not fall. That of an imported run is, if its log shows a supervised training.
     """
 
     cause = "not learning"
@@ -80,20 +81,22 @@ class StuckLoss(DefaultRule):
         loss = facts.get("loss") or {}
         terms = loss.get("terms") or []
         self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
-        if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
+        is_known = len(terms) == 1 and len(facts.get("optimizers") or ()) == 1
+        if not is_known and not facts.get(LOSS_SHOULD_FALL):
             self.looked = False
             return
+        term = terms[0] if is_known else {}
         constant_prediction.add(self.targets, seen)
         is_slow = self.classes == 2 or _has_sigmoids(seen)
         least = LEAST_OF_SLOW if is_slow else LEAST_LOSSES
-        self.rows = max(self.rows, int(terms[0].get("rows") or 0))
+        self.rows = max(self.rows, int(term.get("rows") or 0))
         if self.losses["count"] < least or 0 < self.rows * self.losses["count"] < LEAST_ROWS:
             self.lacks("there are too few losses so far to judge whether they fall")
             return
         start = level(self.losses["first"])
         now = level(self.losses["last"])
         chance = math.nan
-        if terms[0].get("criterion") == "cross entropy" and self.classes > 1:
+        if term.get("criterion") == "cross entropy" and self.classes > 1:
             chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
             stuck = now > CHANCE * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"

@@ -42,6 +42,7 @@ PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
 INPUTS, OUTPUTS = "inputs", "outputs"
 SERIES_COLUMNS = ("step", "mode", "mode_step", "value")
 VERSION = 1
+LOSS_SHOULD_FALL = "loss_should_fall"  # the fact of a supervised training whose criterion is not known
 ARGUMENTS = "arguments"  # the fact with the arguments of a trainer
 #: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.
 MAX_JSON_BYTES = 64 << 20

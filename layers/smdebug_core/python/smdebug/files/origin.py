@@ -5,7 +5,9 @@
      "host": "gpu-7", "packages": {"torch": "2.13.0"},
      "git": {"commit": "4f2c…", "branch": "main", "dirty": true},
      "config": {"lr": 0.1, "optimizer.name": "adam"}, "tags": ["baseline"], "note": "…",
-     "not_secret": ["auth_key"]}
+     "not_secret": ["auth_key"],
+     "imported": {"format": "tensorboard", "source": "/logs/a", "steps": "step",
+                  "series": {"train/loss": "loss (train)"}, "left_out": {"images": 3}}}
 
 Every key is optional to a reader. The configuration is flat; values are numbers, texts, booleans, null and
 lists of them.
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +31,40 @@ VERSION = 1
 MAX_BYTES = 1 << 20
 _MOST_ENTRIES = 2000
 _LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class ImportedFrom:
+    """Which log of another tool a run was imported from."""
+
+    format: str
+    source: str
+    """The file or folder."""
+    steps: str = "step"
+    """What the numbers of its steps count: `step`, `epoch` or `row`."""
+    series: Mapping[str, str] = field(default_factory=dict)
+    """Which series, and of which mode, each series of the log became."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How much of what was not imported."""
+
+    @classmethod
+    def parse(cls, content: Any) -> ImportedFrom | None:
+        """Return what a file says of it; None if it says nothing that can be read."""
+        if not isinstance(content, dict) or not _text(content.get("format")):
+            return None
+        return cls(
+            _text(content.get("format")),
+            _text(content.get("source")),
+            _text(content.get("steps")) or "step",
+            {name: _text(series) for name, series in _entries(content.get("series"))},
+            {what: count for what, count in _entries(content.get("left_out")) if type(count) is int},
+        )
+
+    def without_secrets(self, not_secret: Collection[str]) -> ImportedFrom:
+        """Return it with `***` in the place of secrets."""
+        series = {redacted(name, not_secret): redacted(to, not_secret) for name, to in self.series.items()}
+        left_out = {redacted(what, not_secret): count for what, count in self.left_out.items()}
+        return replace(self, source=redacted(self.source, not_secret), series=series, left_out=left_out)
 
 
 @dataclass(frozen=True)
@@ -52,6 +88,8 @@ class Origin:
     note: str = ""
     not_secret: tuple[str, ...] = ()
     """The names whose values are kept although they look like those of secrets."""
+    imported: ImportedFrom | None = None
+    """The log of another tool that the run was imported from; None for a run that a hook has saved."""
 
     def without_secrets(self) -> Origin:
         """Return the origin with `***` in the place of secrets."""
@@ -68,6 +106,7 @@ class Origin:
             },
             tags=tuple(redacted_command(self.tags, listed)),
             note=redacted(self.note, listed),
+            imported=None if self.imported is None else self.imported.without_secrets(listed),
         )
 
     def encode(self) -> bytes:
@@ -88,6 +127,8 @@ class Origin:
         content["tags"] = list(self.tags)
         if self.not_secret:
             content["not_secret"] = list(self.not_secret)
+        if self.imported is not None:
+            content["imported"] = _plain_imported(self.imported)
         text = json.dumps(content, ensure_ascii=True, indent=1, allow_nan=False)
         return (text + "\n").encode()
 
@@ -129,6 +170,7 @@ class Origin:
             tags=_texts(content.get("tags")),
             note=_text(content.get("note")),
             not_secret=_texts(content.get("not_secret")),
+            imported=ImportedFrom.parse(content.get("imported")),
         ).without_secrets()
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +182,12 @@ class Origin:
             "not_secret": list(self.not_secret),
             "packages": dict(self.packages),
             "config": dict(self.config),
+            "imported": None if self.imported is None else _plain_imported(self.imported),
         }
+
+
+def _plain_imported(imported: ImportedFrom) -> dict[str, Any]:
+    return {**vars(imported), "series": dict(imported.series), "left_out": dict(imported.left_out)}
 
 
 def _entries(value: Any) -> list[tuple[str, Any]]:

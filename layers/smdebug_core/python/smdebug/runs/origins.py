@@ -105,6 +105,7 @@ def in_words(origin: Origin) -> list[tuple[str, str]]:
     """Return the lines of an origin, except its configuration: a label and a value each."""
     packages = ", ".join(f"{name} {version}" for name, version in origin.packages.items())
     lines = [
+        ("imported", imported_in_words(origin)),
         ("command", command_in_words(origin)),
         ("commit", commit_in_words(origin)),
         ("versions", f"Python {origin.python}" + (f", {packages}" if packages else "")),
@@ -113,6 +114,30 @@ def in_words(origin: Origin) -> list[tuple[str, str]]:
         ("note", origin.note),
     ]
     return [(name, text) for name, text in lines if text and text != "Python "]
+
+
+def imported_in_words(origin: Origin) -> str:
+    """Return which log the run was imported from, and what the rules read of it; empty if from none.
+
+    `tensorboard /logs/a: loss from train/loss, its validation from val/loss; not imported: 3 images`
+    """
+    imported = origin.imported
+    if imported is None:
+        return ""
+    training = [name for name, series in imported.series.items() if series == "loss (train)"]
+    validation = [name for name, series in imported.series.items() if series == "loss (eval)"]
+    parts = [f"loss from {name}" for name in training] or ["no loss of the training"]
+    parts += [f"validation loss from {name}" for name in validation]
+    others = len(imported.series) - len(training) - len(validation)
+    if others:
+        parts.append(f"{others} other series")
+    text = f"{imported.format} {imported.source}: {', '.join(parts)}"
+    if imported.steps != "step":
+        text += f"; a step is {'an' if imported.steps == 'epoch' else 'a'} {imported.steps}"
+    if imported.left_out:
+        left_out = ", ".join(f"{count:,} × {what}" for what, count in imported.left_out.items())
+        text += f"; not imported: {left_out}"
+    return text
 
 
 def _is_same(first: Any, other: Any, name: str) -> bool:

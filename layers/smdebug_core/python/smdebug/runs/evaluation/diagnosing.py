@@ -18,6 +18,7 @@ from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.layer_order import computed_layers
 from smdebug.runs.evaluation.rule_results import RuleResult
 from smdebug.runs.opening import open_run
+from smdebug.runs.origins import imported_in_words, readable_origin
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
@@ -26,6 +27,7 @@ SEES_MORE = (
     "The tensors of this run were chosen. A hook that gets only a path, as smdebug.start(path) makes it, "
     "lets the default rules check the rest."
 )
+SCALARS_ALONE = "The other rules check what a hook in the training saves: smdebug.start(path)."
 MOST_NAMED = 3  # rules that were not checked for the same reason
 
 
@@ -40,10 +42,17 @@ class Diagnosis:
     """The steps that no rule could check, because they are not there."""
     derived: bool = False
     """Whether the default rules saw what follows from chosen tensors, and not what they ask for."""
+    imported: str = ""
+    """Which log of another tool the run was imported from, and what of it the rules saw."""
 
     @property
     def sees_more_with(self) -> str:
-        """What would let the default rules check more of a run of chosen tensors; empty if nothing would."""
+        """What the rules saw of a run that was imported or chose its tensors, and how they would see more.
+
+        Empty if they saw all that they ask for.
+        """
+        if self.imported:
+            return f"Imported from {self.imported}. {SCALARS_ALONE}"
         return SEES_MORE if self.derived and self.not_checked else ""
 
     @property
@@ -74,6 +83,7 @@ class Diagnosis:
             "not_checked": self.not_checked,
             "failed": self.failed,
             "missing_steps": self.missing_steps.to_dict(),
+            "imported": self.imported,
             "rules": [result.to_dict() for result in self.results],
         }
 
@@ -133,7 +143,12 @@ def diagnose(
     issues = tuple(issues_of(trial, results))
     chosen = {result.rule for result in results} & set(default_rules())
     derived = bool(chosen) and not trial.observations.has_facts
-    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived)
+    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived, _imported(trial))
+
+
+def _imported(trial: Trial) -> str:
+    origin = readable_origin(trial)
+    return "" if origin is None else imported_in_words(origin)
 
 
 def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:

@@ -50,7 +50,7 @@ def place_for_another_run(out_dir: Place, if_finished: str = NEXT) -> str:
             "remove it before they start, or give another place"
         )
     if if_finished == OVERWRITE:
-        _remove_run(storage)
+        remove_run(storage)
         get_logger().info("The finished run in %s was removed: this one replaces it", storage.location)
     else:
         storage.delete(END_MARKER)
@@ -88,7 +88,7 @@ def _has_others() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def _remove_run(storage: Storage) -> None:
+def remove_run(storage: Storage) -> None:
     """Remove the files of the run, and nothing else; the end marker last."""
     for folder in _FOLDERS:
         for key in list(storage.list(folder)):

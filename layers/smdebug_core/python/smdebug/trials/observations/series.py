@@ -63,9 +63,12 @@ def checked_rows(content: NDArray[Any], place: str) -> NDArray[np.float64]:
 
 
 def in_order(name: str, rows: NDArray[np.float64]) -> Series:
-    """The rows in order; if several rows describe a step, the last one counts."""
-    last = {int(step): place for place, step in enumerate(rows[:, 0])}
-    rows = rows[[last[step] for step in sorted(last)]]
+    """The rows in order; if several rows describe a step in one mode, the last one counts.
+
+    In a run that was imported, a step of the training and its validation have the same number.
+    """
+    last = {(int(step), int(mode)): place for place, (step, mode) in enumerate(rows[:, :2])}
+    rows = rows[[last[moment] for moment in sorted(last)]]
     known = {mode.value: mode for mode in ModeKeys}
     modes = tuple(known.get(int(mode), GLOBAL) for mode in rows[:, 1])
     return Series(name, rows[:, 0].astype(np.int64), rows[:, 3], modes, rows[:, 2].astype(np.int64))
