@@ -49,6 +49,7 @@ MOST_STEPS = 300
 """Logs of more steps are saved in groups of them: no value is lost, and rules check at the end of each."""
 _MOST_VALUES = 200_000
 """A group ends early with so many values."""
+_COUNTED_TOGETHER = 1000
 _LONGEST_SOURCE = 500
 _MOST_KEPT = 500
 """How many series the origin names."""
@@ -114,8 +115,9 @@ def _check_place(storage: Storage, found: Found, *, overwrite: bool) -> None:
 
 
 def _counted(points: Iterator[Point], advance: Callable[[int], object]) -> Iterator[Point]:
-    for point in points:
-        advance(1)
+    for number, point in enumerate(points, 1):
+        if not number % _COUNTED_TOGETHER:
+            advance(_COUNTED_TOGETHER)
         yield point
 
 
