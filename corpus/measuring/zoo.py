@@ -18,6 +18,8 @@ MODULES = (
     "scripts_healthy_torch",
     "scripts_faults_torch",
     "scripts_ranks_torch",
+    "modern_torch",
+    "modern_held_out_torch",
     "fit_keras",
     "trees_xgboost",
     "steps_jax",

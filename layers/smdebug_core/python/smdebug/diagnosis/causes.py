@@ -38,6 +38,8 @@ CAUSES: Mapping[str, str] = {
     "ranks alike": "inputs or noise that should differ are equal on all ranks",
     "missing rank": "a rank does not take part in a step",
     "leaked label": "one feature reveals the label",
+    "adapter": "adapters have no optimizer, get no gradient or stay zero, or their layers are trained, too",
+    "token labels": "the labels of tokens are shifted or masked wrongly",
 }
 
 TITLES: Mapping[str, str] = {
@@ -71,5 +73,7 @@ TITLES: Mapping[str, str] = {
     "ranks alike": "Ranks see the same data",
     "missing rank": "A rank is missing",
     "leaked label": "A feature leaks the label",
+    "adapter": "Adapters are set up wrong",
+    "token labels": "The labels of tokens are wrong",
 }
 """The headline of a problem with that cause. Findings and JSON have the cause itself."""

@@ -107,6 +107,18 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
     "leaked label": {
         ("memorising", "overfitting"): (_A, "the model learns the feature that reveals the label"),
     },
+    "adapter": {
+        ("lost update", "no gradient", "not learning", "learning rate", "vanishing gradient"): (
+            _A,
+            "what should learn cannot, or something else learns in its place",
+        ),
+    },
+    "token labels": {
+        ("not learning", "imbalance", "constant output", "memorising", "overfitting"): (
+            _A,
+            "the loss compares tokens that the model should not predict",
+        ),
+    },
     "mode mismatch": {
         ("overfitting", "memorising", "spike"): (
             _A,
