@@ -34,6 +34,7 @@ _ENTRIES = (
         "LabelBalance",
         "Labels of nearly one class, and a model that learns no more than that.",
     ),
+    ("inputs", "TokenLabels", "Labels of tokens that are shifted or masked wrongly."),
     ("inputs", "RevealedTargets", "Inputs that contain the targets."),
     ("weights", "InitialWeights", "Weights that start far too large or small, or all equal."),
     (

@@ -14,6 +14,7 @@ from tests.smdebug_default_rules import test_limits as limits
 from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules import test_limits_of_trees_and_ranks as trees
+from tests.smdebug_default_rules.inputs.test_token_labels import written as labels_of_tokens
 from tests.smdebug_default_rules.made_runs import PARAMETERS
 from tests.smdebug_default_rules.made_steps import Steps
 
@@ -231,6 +232,17 @@ SENTENCES = [
         0.8,
         0,
         "90% of the 1000 values of Net_input_0 are 0",
+    ),
+    (
+        "TokenLabels",
+        lambda: labels_of_tokens(*[{"equal": [0.1, 0.25, 1.0], "counted": 200}] * 3),
+        0.25,
+        1.0,
+        0,
+        (
+            "Each label is the token two places after its input: labels are shifted twice. "
+            "Only 25% are the next token"
+        ),
     ),
     (
         "BatchShape",

@@ -87,6 +87,7 @@ def test_whether_a_criterion_was_given_what_a_layer_returns_is_a_fact(scores, ex
 
 
 TOKENS = torch.randint(9, (4, 12), generator=torch.Generator().manual_seed(0))
+PADDED = TOKENS.masked_fill(torch.arange(12) >= torch.tensor([[12], [7], [9], [5]]), 9)
 EMBEDDED = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 10))
 
 
@@ -118,6 +119,21 @@ def test_tokens_that_are_their_own_targets_are_a_fact(targets, revealed):
 def test_a_column_of_the_input_that_is_the_target_is_a_fact(targets, revealed):
     loss = F.mse_loss(nn.Linear(4, 1)(ROWS), targets)
     assert facts_of(loss, torch.zeros(16, 4) - 1, ROWS).get("revealed_by") == revealed
+
+
+@pytest.mark.parametrize(
+    ("mask", "learned"),
+    [(TOKENS > 4, None), (torch.ones_like(TOKENS), None), (PADDED != 9, 0.0), (PADDED == 9, 0.0)],
+)
+def test_labels_of_tokens_are_compared_with_the_mask_that_the_model_is_given(mask, learned):
+    labels = PADDED[:, 1:].masked_fill(PADDED[:, 1:] == 9, -100)
+    scores = EMBEDDED(PADDED)[:, :-1].flatten(0, 1)
+    found = facts_of(F.cross_entropy(scores, labels.flatten()), PADDED, mask)["tokens"]
+    assert (found["equal"][1], found.get("padding")) == (1.0, learned)
+
+
+def test_labels_without_tokens_have_no_facts_of_tokens():
+    assert "tokens" not in facts_of(F.cross_entropy(LAYER(ROWS), CLASSES), ROWS)
 
 
 def test_facts_of_targets_are_kept_under_the_default_plan(tmp_path):

@@ -114,7 +114,16 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
         ),
     },
     "token labels": {
-        ("not learning", "imbalance", "constant output", "memorising", "overfitting"): (
+        (
+            "not learning",
+            "imbalance",
+            "constant output",
+            "memorising",
+            "overfitting",
+            "exploding",
+            "no gradient",
+            "vanishing gradient",
+        ): (
             _A,
             "the loss compares tokens that the model should not predict",
         ),

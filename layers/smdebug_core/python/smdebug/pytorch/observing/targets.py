@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from smdebug.numbers.targets import class_facts, number_facts
+from smdebug.numbers.tokens import token_facts
 from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
 
@@ -27,11 +28,13 @@ Facts = dict[str, Any]
 def loss_facts(loss: torch.Tensor, graph: LossGraph, inputs: Sequence[torch.Tensor]) -> Callable[[], Facts]:
     """Copy what the facts of a loss need; what is returned computes them, later."""
     terms = [_term_facts(term) for term in graph.terms]
-    revealed = None
+    revealed = tokens = None
+    if len(graph.terms) == 1:
+        tokens = _tokens(graph.terms[0], inputs)
     if graph.is_whole and len(graph.terms) == 1:
         revealed = _revealed(graph.terms[0], inputs)
     value = _copied(loss.detach()) if graph.is_whole else None
-    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed)
+    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens)
 
 
 def _facts(
@@ -40,6 +43,7 @@ def _facts(
     terms: list[Callable[[], Facts]],
     value: Callable[[], Any] | None,
     revealed: list[Any] | None,
+    tokens: Facts | None,
 ) -> Facts:
     facts: Facts = {
         "factor": factor,
@@ -50,6 +54,8 @@ def _facts(
         facts["value"] = number
     if revealed is not None:
         facts["revealed_by"] = revealed
+    if tokens is not None:
+        facts["tokens"] = tokens
     return facts
 
 
@@ -114,6 +120,20 @@ def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor]) -> list[Any] | Non
         if column is not None:
             return [number, column]
     return None
+
+
+def _tokens(term: LossTerm, inputs: Sequence[torch.Tensor]) -> Facts | None:
+    """Return how labels stand to the token ids and the mask of the model, if it was given any."""
+    labels = None if term.targets is None else _on_the_host(term.targets)
+    if labels is None:
+        return None
+    given = [_on_the_host(tensor.byte() if tensor.dtype is torch.bool else tensor) for tensor in _ids(inputs)]
+    return token_facts(labels, [read for read in given if read is not None], term.ignored)
+
+
+def _ids(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The first inputs that may be token ids or masks of them."""
+    return [tensor for tensor in inputs[:_MOST_INPUTS] if tensor.dim() == 2 and tensor.is_cpu]
 
 
 def _on_the_host(values: torch.Tensor) -> NDArray[Any] | None:

@@ -1,0 +1,102 @@
+"""Labels of a language model that are shifted or masked wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+LEAST_STEPS = 3
+"""A problem is reported after this many saved steps in a row that show it."""
+MOST_PADDING = 0.05
+"""The share of the labels that count and are padding, at most."""
+OTHER = 0.9
+"""Labels that are two tokens ahead are not the next token, too, at more than this share."""
+LEAST_ENDS = 8
+
+_TWICE, _PADDING = "labels that are the next token", "labels that are padding"
+_ENDS, _IGNORED = "ends of texts that are learned", "labels that are ignored"
+
+
+class TokenLabels(DefaultRule):
+    """Fires when labels of tokens are shifted twice, count padding, lack the end of text, or are all ignored.
+
+    Each has to be seen at three saved steps in a row. Padding and ends are known where the model is given a
+    mask of its tokens.
+    """
+
+    cause = "token labels"
+    needs = "no loss was computed from labels of the tokens that the model was given"
+    advice: ClassVar[Advice] = {
+        "token labels": (
+            "Shift labels once: models of transformers shift labels themselves, so give them labels equal to "
+            "input_ids.",
+            "Ignore padding by the mask, not by its id: labels[attention_mask == 0] = -100. Where pad_token "
+            "is eos_token, the end of text is ignored otherwise, and the model never learns to stop.",
+            "If no label counts, look at the template that finds the answer, and at truncation (max_length).",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps: dict[str, int] = {}
+        self.since: dict[str, int] = {}
+        self.ends = 0
+        """How many ends of texts there were at the steps in a row that learned none."""
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        loss = seen.facts.get("loss") or {}
+        terms = loss.get("terms") or []
+        tokens = loss.get("tokens") or {}
+        share = terms[0].get("ignored") if len(terms) == 1 else None
+        if share is None or not (tokens or share == 1):
+            self.looked = False
+            return
+        found = {_IGNORED: (share, 1.0)} if share == 1 else self._of_tokens(tokens)
+        self.steps = {problem: self.steps.get(problem, 0) + 1 for problem in found}
+        self.since = {problem: self.since.get(problem, seen.step) for problem in found}
+        for problem, (value, limit) in found.items():
+            if self.steps[problem] < LEAST_STEPS or (problem == _ENDS and self.ends < LEAST_ENDS):
+                continue
+            yield self.finding(
+                self._message(problem, value),
+                since=self.since[problem],
+                tensor=Modules.of(seen).input,
+                statistic=problem,
+                value=value,
+                limit=limit,
+            )
+
+    def _of_tokens(self, tokens: dict[str, Any]) -> dict[str, tuple[float, float]]:
+        found: dict[str, tuple[float, float]] = {}
+        _, following, second = tokens["equal"]
+        if second == 1 and following < OTHER:
+            found[_TWICE] = (following, 1.0)
+        if tokens.get("padding", 0) > MOST_PADDING:
+            found[_PADDING] = (tokens["padding"], MOST_PADDING)
+        ends = tokens.get("ends", 0)
+        self.ends = 0 if not ends or tokens["ends_learned"] else self.ends + ends
+        if self.ends:
+            found[_ENDS] = (0.0, 1.0)
+        return found
+
+    def _message(self, problem: str, value: float) -> str:
+        if problem == _TWICE:
+            return (
+                "Each label is the token two places after its input: labels are shifted twice. Only "
+                f"{value:.0%} are the next token"
+            )
+        if problem == _PADDING:
+            return (
+                f"{value:.0%} of the labels that count are padding, which follows padding: it is not ignored"
+            )
+        if problem == _ENDS:
+            return (
+                f"None of {self.ends} ends of texts is among the labels that count, although the token "
+                "before is: padding has the same id and is ignored by it"
+            )
+        return f"All labels are ignored at {self.steps[_IGNORED]} saved steps in a row: the loss has no terms"

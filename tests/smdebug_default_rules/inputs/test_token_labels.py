@@ -1,0 +1,68 @@
+"""Labels of tokens: shifted twice, with padding, without the end of text, and all ignored."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.smdebug_default_rules.made_runs import TERM
+from tests.smdebug_default_rules.made_steps import Steps
+
+RIGHT = {"equal": [0.1, 1.0, 0.1], "counted": 200, "padding": 0.0, "ends": 8, "ends_learned": 8}
+
+
+def written(*facts, ignored=0.2):
+    """Steps of which the loss has these facts of tokens."""
+    steps = Steps()
+    for tokens in facts:
+        loss = {"factor": 1.0, "terms": [{**TERM, "ignored": ignored}]}
+        steps.facts["loss"] = loss if tokens is None else {**loss, "tokens": tokens}
+        steps.write()
+    return steps
+
+
+def found(*facts, ignored=0.2):
+    return [
+        (step, finding.since, finding.message.partition(":")[0])
+        for step, finding in written(*facts, ignored=ignored).evaluate("TokenLabels")
+    ]
+
+
+def test_right_labels_are_not_reported():
+    assert found(*[RIGHT] * 5) == []
+
+
+def test_labels_that_are_two_tokens_ahead_are_reported_at_the_third_step():
+    twice = {"equal": [0.1, 0.2, 1.0], "counted": 200}
+    assert found(*[twice] * 4) == [
+        (step, 0, "Each label is the token two places after its input") for step in (2, 3)
+    ]
+
+
+@pytest.mark.parametrize("equal", [[0.1, 0.2, 0.99], [1.0, 1.0, 1.0], [0.1, 0.95, 1.0], [1.0, 0.2, 0.2]])
+def test_labels_that_may_be_wanted_are_not_reported(equal):
+    assert found(*[{"equal": equal, "counted": 200}] * 5) == []
+
+
+@pytest.mark.parametrize(("padding", "is_found"), [(0.04, False), (0.06, True)])
+def test_padding_that_counts_is_reported_above_a_share(padding, is_found):
+    assert bool(found(*[{**RIGHT, "padding": padding}] * 3)) == is_found
+
+
+def test_ends_of_text_that_never_count_are_reported_once_there_are_enough():
+    without = {**RIGHT, "ends": 2, "ends_learned": 0}
+    assert found(*[without] * 4) == [
+        (3, 0, "None of 8 ends of texts is among the labels that count, although the token before is")
+    ]
+    assert found(without, without, {**RIGHT, "ends_learned": 1}, without, without) == []
+
+
+def test_a_problem_has_to_last():
+    twice = {"equal": [0.1, 0.2, 1.0], "counted": 200}
+    assert found(twice, twice, RIGHT, twice, twice) == []
+
+
+def test_labels_that_are_all_ignored_are_reported_at_the_third_step():
+    assert found(None, None, None, ignored=1.0) == [
+        (2, 0, "All labels are ignored at 3 saved steps in a row")
+    ]
+    assert found(None, None, None, ignored=0.99) == []
