@@ -119,9 +119,9 @@ def test_a_kept_run_still_knows_which_losses_are_of_the_training(training, tmp_p
         kept_from(reader).write(file)
     with (tmp_path / "kept").open("rb") as file:
         again = Kept.read(file, 1 << 20)
-    assert again.training_losses["loss"].values[-1] == pytest.approx(seen[-1])
+    assert again.lines["TRAIN"]["loss"].values[-1] == pytest.approx(seen[-1])
     np.testing.assert_array_equal(
-        again.training_losses["loss"].steps, reader.charts.training_losses["loss"].steps
+        again.lines["TRAIN"]["loss"].steps, reader.charts.lines["TRAIN"]["loss"].steps
     )
 
 

@@ -48,6 +48,7 @@ class WrittenRun:
         self.mode = mode
         self.hook = smdebug.Hook(self.place, include_regex=["^smdebug/"], save_config=config, **options)
         self.next_step = 0
+        self.mode_steps: dict[int, int] = {}
 
     def write(self, steps: int, *, end: bool = False) -> WrittenRun:
         """Train for that many steps; a saved step has the losses since the previous one."""
@@ -65,14 +66,15 @@ class WrittenRun:
 
     def _write(self, step: int) -> None:
         since = np.arange(self.written_through + 1, step + 1, dtype=np.float64)
-        modes_of = np.full(len(since), modes.TRAIN.value)
+        modes_of = [self.mode(int(each)).value for each in since]
+        mode_steps = [self._mode_step(mode) for mode in modes_of]
         losses = [self.loss(int(each)) for each in since]
         if self.written_through < 0:
             shown = tuple(ObservedTensor(name, (16, 16), "float32") for name in self.names)
             layout = Layout({"gradients": shown}, {"modules": [["Net", "Net", False]]})
             self.first_saved = step
             self.hook.record("smdebug/layout", layout.to_array())
-        rows = np.stack([since, modes_of, since, losses], axis=1)
+        rows = np.stack([since, modes_of, mode_steps, losses], axis=1)
         self.hook.record(f"{SERIES}loss", rows)
         self.hook.record(f"{STATISTICS}gradients", self._statistics(step))
         facts: dict[str, Any] = {
@@ -84,6 +86,10 @@ class WrittenRun:
             facts["system"] = self.system(step)
         self.hook.record("smdebug/facts", json_array(facts))
         self.written_through = step
+
+    def _mode_step(self, mode: int) -> int:
+        self.mode_steps[mode] = self.mode_steps.get(mode, -1) + 1
+        return self.mode_steps[mode]
 
     def _statistics(self, step: int) -> Any:
         rms = self.random.lognormal(-5, 0.2, len(self.names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -14,10 +14,11 @@ from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
+from smdebug.runs.curves.lines import Line, lines_of
 from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.runs.thinned_steps import thinned as thinned
-from smdebug.runs.training_loss import TrainingLoss, loss_names, training_loss
+from smdebug.runs.training_loss import TrainingLoss, has_series, loss_names, training_loss
 from smdebug.trials import Trial
 from smdebug.trials.stored.attempts import Attempt
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
@@ -77,6 +78,8 @@ class Overview:
     last_saved: datetime | None
     losses: tuple[TrainingLoss, ...] = ()
     """The losses of the training, the most likely one first."""
+    lines: tuple[Line, ...] = ()
+    """The first of them, training and validation apart; empty if it was computed in training alone."""
     damaged: Mapping[str, str] = field(default_factory=dict)
     attempts: tuple[Attempt, ...] = ()
     attempt: int = 0
@@ -157,6 +160,7 @@ def overview_of(
     tensors = tuple(
         _tensor(name, trial, usage, members, with_values, damaged) for name in progress(trial.tensor_names())
     )
+    losses = _losses(trial) if with_values else ()
     attempts = trial.attempts()
     newest = attempts[-1].number if attempts else 0
     attempt = newest if trial.attempt is None else trial.attempt
@@ -174,7 +178,8 @@ def overview_of(
         index_files=usage.files,
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
-        losses=_losses(trial) if with_values else (),
+        losses=losses,
+        lines=_lines(trial, losses),
         digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
         missing_steps=trial.missing_steps,
@@ -292,6 +297,14 @@ def _steps_of(mode: str, steps: list[int]) -> StepsOf:
     distances = Counter(after - before for before, after in pairwise(steps))
     interval = distances.most_common(1)[0][0] if distances else None
     return StepsOf(mode, len(steps), steps[0], steps[-1], interval)
+
+
+def _lines(trial: Trial, losses: Sequence[TrainingLoss]) -> tuple[Line, ...]:
+    """The lines of the loss, if the run keeps one at every step and has computed it in evaluations, too."""
+    if not losses or not has_series(trial, losses[0].name):
+        return ()
+    lines = lines_of(trial.observations.series_rows(losses[0].name))
+    return tuple(lines) if len(lines) > 1 else ()
 
 
 def _losses(trial: Trial) -> tuple[TrainingLoss, ...]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
 
-def thinned(steps: list[int], most: int) -> list[int]:
+T = TypeVar("T")
+
+
+def thinned(steps: list[T], most: int) -> list[T]:
     """Return at most `most` of the steps, evenly spread, including the first and the last."""
     if len(steps) <= most:
         return steps

@@ -142,10 +142,15 @@ class VerdictAnswer(TypedDict):
 
 
 class SeriesName(TypedDict):
-    """A scalar, and how many values it has."""
+    """A scalar, how many values it has, and the modes in which it has them.
+
+    `is_tensor` is whether it is a tensor of one element, which has a row in a heat map, too.
+    """
 
     name: str
     count: int
+    modes: list[str]
+    is_tensor: bool
 
 
 class KindAnswer(TypedDict):
@@ -186,6 +191,7 @@ class RunAnswer(TypedDict):
     issues: list[IssueAnswer]
     rules: list[RuleAnswer]
     series: list[SeriesName]
+    training_steps: list[tuple[int, int]]
     kinds: list[KindAnswer]
     statistics: list[str]
     missing: str
@@ -199,7 +205,11 @@ class RunAnswer(TypedDict):
 
 
 class SeriesAnswer(TypedDict):
-    """A scalar over a window of steps: each part with its extremes."""
+    """A scalar over a window of steps: each part with its extremes.
+
+    Of one mode, `training_steps` are those that the parts begin at, and `lowest` is the lowest value of all
+    with its training step.
+    """
 
     name: str
     first: list[int]
@@ -209,6 +219,8 @@ class SeriesAnswer(TypedDict):
     not_finite: list[int]
     exact: bool
     total: int
+    training_steps: list[int] | None
+    lowest: tuple[float, int] | None
 
 
 class RowsAnswer(TypedDict):

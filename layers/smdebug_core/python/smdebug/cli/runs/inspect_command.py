@@ -134,6 +134,7 @@ def _print_scalars(trial: Trial, losses: Collection[str]) -> None:
 
 
 def _print(run: Overview, measured: int, most: int | None) -> None:
+    from smdebug.mode_keys import ModeKeys
     from smdebug.runs.training_loss import loss_in_words
 
     state = "ended" if run.ended else "not ended"
@@ -159,6 +160,9 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
         print_line(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
     if run.loss is not None:
         print_line(f"{run.loss.name} {loss_in_words(run.loss)}")
+    for line in run.lines:
+        if line.mode is not ModeKeys.TRAIN:
+            print_line(f"{line.label} loss {line.in_words()}")
     _print_origin(run)
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))

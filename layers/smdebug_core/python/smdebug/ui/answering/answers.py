@@ -22,7 +22,7 @@ from smdebug.ui.answering.costs import IN_FOLDER, Estimate, estimate
 from smdebug.ui.drawing.charts import Charts
 from smdebug.ui.drawing.json_numbers import numbers
 from smdebug.ui.drawing.matrices import Window
-from smdebug.ui.drawing.pyramid import Stretches
+from smdebug.ui.drawing.pyramid import Pyramid, Stretches
 from smdebug.ui.drawing.saved_values import MOST_BYTES
 from smdebug.ui.finding.glance import Glance, configuration_of, state_of, timed
 from smdebug.ui.following.reading import RunReader
@@ -32,6 +32,8 @@ from smdebug.ui.watching.board import Board, Row
 from smdebug.ui.watching.deployed import in_full, in_list
 
 NOTHING = Glance()
+MOST_KNOTS = 2000
+"""Of the line from the steps of a run to its training steps."""
 
 
 def runs_answer(board: Board) -> Runs:
@@ -113,6 +115,7 @@ def described(
         state = "unreadable" if run.error else "reading"
     if known.state == "gone":
         state = "gone"
+    tensors = {name for statistics in run.kinds.values() for name in statistics.names}
     return {
         "id": run_id,
         "name": name,
@@ -134,8 +137,15 @@ def described(
         "issues": [issue_answer(issue) for issue in run.issues],
         "rules": verdict["rules"],
         "series": [
-            {"name": escaped(name), "count": len(series)} for name, series in sorted(run.series.items())
+            {
+                "name": escaped(name),
+                "count": len(series),
+                "modes": run.charts.modes_of(name),
+                "is_tensor": name in tensors,
+            }
+            for name, series in sorted(run.series.items())
         ],
+        "training_steps": run.charts.training_steps.knots(MOST_KNOTS),
         "kinds": [
             {
                 "name": kind,
@@ -167,9 +177,28 @@ def cut_of(charts: Charts) -> str:
     )
 
 
+def series_of(
+    run: ReadRun, name: str, mode: str, first: int | None, last: int | None, most: int
+) -> SeriesAnswer:
+    """Return a window of a scalar, or of the line that it is in one mode."""
+    if not mode:
+        series = run.series[name]
+        return series_answer(escaped(name), len(series), series.between(first, last, most))
+    line = run.charts.line(name, mode)
+    points = Pyramid()
+    points.append(line.first, line.values)
+    found = points.between(first, last, most)
+    answer = series_answer(escaped(name), len(line), found)
+    answer["training_steps"] = run.charts.training_steps.of(found.first).tolist()
+    answer["lowest"] = line.lowest
+    return answer
+
+
 def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
     """Return a window of a scalar."""
     return {
+        "training_steps": None,
+        "lowest": None,
         "name": name,
         "first": found.first.tolist(),
         "last": found.last.tolist(),

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
+from smdebug.runs.curves.lines import LABELS, Line, line_of
+from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.runs.evaluation.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
-from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug.trials.observations.whole_run import Observations
 from smdebug.ui.drawing.folded_rows import MOST_TENSORS, FoldedRows
@@ -57,8 +58,9 @@ class Charts:
         self._budget = budget
         self._measured = measured
         self.series: dict[str, Pyramid] = {}
-        self.training_losses: dict[str, Pyramid] = {}
-        """Of losses, the values of training alone."""
+        self.lines: dict[str, dict[str, Pyramid]] = {}
+        """Of each mode, the series that were written in it; none of the machine."""
+        self.training_steps = TrainingSteps()
         self.kinds: dict[str, Statistics] = {}
         self.modes: list[tuple[int, int, str]] = []
         """Stretches of steps of one mode: first, last, name."""
@@ -80,7 +82,7 @@ class Charts:
     def nbytes(self) -> int:
         """About how much memory the charts take."""
         series = sum(
-            each.nbytes for pyramids in (self.series, self.training_losses) for each in pyramids.values()
+            each.nbytes for pyramids in (self.series, *self.lines.values()) for each in pyramids.values()
         )
         return series + sum(statistics.nbytes for statistics in self.kinds.values())
 
@@ -96,7 +98,7 @@ class Charts:
                 if self._saved is None:
                     most = MOST_BYTES if self._measured is None else sys.maxsize
                     self._saved = SavedValues(trial, most)
-                self._read_saved(self._saved, step, trial.mode(step) or ModeKeys.GLOBAL)
+                self._read_saved(self._saved, step, trial)
         except SMDebugError as error:
             self.damaged[f"step {step}"] = str(error)
 
@@ -113,8 +115,10 @@ class Charts:
         self.settle()
         for name, series in later.series.items():
             _pyramid_in(self.series, name).append(series.steps, series.values)
-        for name, series in later.training_losses.items():
-            _pyramid_in(self.training_losses, name).append(series.steps, series.values)
+        for mode, lines in later.lines.items():
+            for name, series in lines.items():
+                _pyramid_in(self.lines.setdefault(mode, {}), name).append(series.steps, series.values)
+        self.training_steps.extend(later.training_steps)
         for kind, statistics in later.kinds.items():
             self._kind(kind).extend(statistics)
         for first, last, mode in later.modes:
@@ -134,6 +138,15 @@ class Charts:
             if len(self.facts) < MOST_FACTS:
                 self.facts.append((step, name, value))
         self._last_facts.update(later._last_facts)
+
+    def modes_of(self, name: str) -> list[str]:
+        """Return the names of the modes in which a series has values."""
+        return [mode.name for mode in LABELS if name in self.lines.get(mode.name, {})]
+
+    def line(self, name: str, mode: str) -> Line:
+        """Return the values that a series has in a mode."""
+        series = self.lines[mode][name]
+        return line_of(ModeKeys[mode], series.steps, series.values, self.training_steps)
 
     def order(self, kind: str, trial: Trial | None, step: int) -> list[int]:
         """Return the places of a kind's tensors in the order of the network, as of that step."""
@@ -156,9 +169,11 @@ class Charts:
         for what, why in seen.damaged.items():
             self.damaged[f"{what} at step {step}"] = why
 
-    def _read_saved(self, saved: SavedValues, step: int, mode: ModeKeys) -> None:
+    def _read_saved(self, saved: SavedValues, step: int, trial: Trial) -> None:
+        mode, mode_step = trial.mode_modestep(step)
         for name, value in saved.scalars(step).items():
-            self._append_value(name, step, value, mode)
+            row = [step, (mode or ModeKeys.GLOBAL).value, step if mode_step is None else mode_step, value]
+            self._append_series(name, np.array([row], np.float64))
         if self._measured is not None and step not in self._measured:
             return
         for kind, (names, values) in saved.statistics(step).items():
@@ -201,9 +216,13 @@ class Charts:
         steps, rows = steps[order], rows[order]
         is_last = np.append(steps[1:] != steps[:-1], True)
         _pyramid_in(self.series, name).append(steps[is_last], rows[is_last, 3])
-        if likely_losses([name]):
-            chosen = is_last & (rows[:, 1] == ModeKeys.TRAIN.value)
-            _pyramid_in(self.training_losses, name).append(steps[chosen], rows[chosen, 3])
+        for mode in () if name.startswith(f"{SYSTEM}/") else LABELS:
+            chosen = is_last & (rows[:, 1] == mode.value)
+            if not chosen.any():
+                continue
+            if mode is ModeKeys.TRAIN:
+                self.training_steps.note(rows[chosen, 0], rows[chosen, 2])
+            _pyramid_in(self.lines.setdefault(mode.name, {}), name).append(steps[chosen], rows[chosen, 3])
 
     def _kind(self, kind: str) -> Statistics:
         if kind not in self.kinds:
@@ -226,8 +245,8 @@ class Charts:
                 if len(self.facts) < MOST_FACTS:
                     self.facts.append((step, name, _shortened(value)))
 
-    def _append_value(self, name: str, step: int, value: float, mode: ModeKeys = ModeKeys.GLOBAL) -> None:
-        self._append_series(name, np.array([[step, mode.value, step, value]], np.float64))
+    def _append_value(self, name: str, step: int, value: float) -> None:
+        self._append_series(name, np.array([[step, ModeKeys.GLOBAL.value, step, value]], np.float64))
 
     def _append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """Add what the machine did at a step: the fact of each step becomes series."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
 from smdebug.runs.training_loss import losses_first
@@ -26,7 +27,7 @@ from smdebug.trials.kinds import in_kind_order
 from smdebug.ui.about.answer import Latency, about
 from smdebug.ui.about.last_numbers import last_numbers
 from smdebug.ui.answer_types import AtStepAnswer, ComparisonAnswer, RunAnswer
-from smdebug.ui.answering.answers import described, rows_answer, series_answer
+from smdebug.ui.answering.answers import described, rows_answer, series_of
 from smdebug.ui.answering.tensors import at_step, last_step_of
 from smdebug.ui.drawing.folded_rows import FoldedRows
 from smdebug.ui.read_run import ReadRun
@@ -112,7 +113,9 @@ def _add(
         answers[f"{place}/ranks"] = differences(trial)
     points = max(_FEWEST_POINTS, min(MOST_POINTS, _POINTS_OF_ALL // max(1, len(scalars))))
     for scalar in scalars:
-        answers[f"{place}/series/{escaped(scalar)}"] = _series(run, scalar, points)
+        for mode in ("", *_modes_apart(run, scalar)):
+            key = f"{place}/series/{escaped(scalar)}" + (f"/{mode}" if mode else "")
+            answers[key] = _series(run, scalar, mode, points)
     for kind, block in _blocks(run):
         answers[f"{place}/kind/{kind}"] = block
         answers[f"{place}/numbers/{kind}"] = last_numbers(run, kind)
@@ -121,12 +124,15 @@ def _add(
     return described_run
 
 
-def _series(run: ReadRun, name: str, points: int) -> dict[str, Any]:
+def _modes_apart(run: ReadRun, name: str) -> list[str]:
+    """Return the modes that the page draws as lines: none if all of the series is training."""
+    modes = run.charts.modes_of(name)
+    return [] if modes == [ModeKeys.TRAIN.name] else modes
+
+
+def _series(run: ReadRun, name: str, mode: str, points: int) -> dict[str, Any]:
     """Return a scalar; where each part is one value, its ends are not repeated."""
-    pyramid = run.series[name]
-    answer: dict[str, Any] = {
-        **series_answer(escaped(name), len(pyramid), pyramid.between(None, None, points))
-    }
+    answer: dict[str, Any] = {**series_of(run, name, mode, None, None, points)}
     if answer["exact"]:
         answer["last"] = answer["high"] = None
     if not any(answer["not_finite"]):

@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from smdebug.diagnosis import Issue
+from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.ui.answer_types import VerdictAnswer
 from smdebug.ui.drawing.charts import Charts
 from smdebug.ui.drawing.folded_rows import FoldedRows
@@ -34,7 +35,8 @@ class Kept:
     attempt: list[Any]
     series: dict[str, Pyramid]
     kinds: dict[str, Statistics]
-    training_losses: dict[str, Pyramid] = field(default_factory=dict)
+    lines: dict[str, dict[str, Pyramid]] = field(default_factory=dict)
+    training_steps: TrainingSteps = field(default_factory=TrainingSteps)
     orders: dict[str, list[int]] = field(default_factory=dict)
     modes: list[tuple[int, int, str]] = field(default_factory=list)
     facts: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -55,7 +57,8 @@ class Kept:
     def charts(self) -> Charts:
         """Return the charts that were read, to which later steps can be added."""
         charts = Charts()
-        charts.series, charts.training_losses = self.series, self.training_losses
+        charts.series, charts.lines = self.series, self.lines
+        charts.training_steps.extend(self.training_steps)
         charts.kinds, charts.orders = self.kinds, dict(self.orders)
         charts.modes, charts.facts = list(self.modes), list(self.facts)
         charts.damaged, charts.folded = dict(self.damaged), dict(self.folded)
@@ -70,7 +73,8 @@ class Kept:
             "has_ended": self.has_ended,
             "attempt": self.attempt,
             "series": list(self.series),
-            "training_losses": list(self.training_losses),
+            "lines": {mode: list(lines) for mode, lines in self.lines.items()},
+            "training_steps": self.training_steps.to_list(),
             "kinds": {kind: statistics.names for kind, statistics in self.kinds.items()},
             "per_stretch": [statistics.steps_in_a_stretch for statistics in self.kinds.values()],
             "orders": self.orders,
@@ -87,7 +91,7 @@ class Kept:
         text = json.dumps(head).encode("utf-8", "surrogatepass")
         arrays: dict[str, Any] = {_HEAD: np.frombuffer(text, np.uint8)}
         arrays["steps"] = np.asarray(self.steps, np.int64)
-        for prefix, pyramids in (("s", self.series), ("t", self.training_losses)):
+        for prefix, pyramids in (("s", self.series), *self.lines.items()):
             for at, pyramid in enumerate(pyramids.values()):
                 arrays[f"{prefix}{at}.steps"] = pyramid.steps
                 arrays[f"{prefix}{at}.values"] = pyramid.values
@@ -104,7 +108,7 @@ class Kept:
         with np.load(file, allow_pickle=False) as arrays:
             head = json.loads(arrays[_HEAD].tobytes().decode("utf-8", "surrogatepass"))
             series = _pyramids(arrays, "s", head["series"])
-            training_losses = _pyramids(arrays, "t", head["training_losses"])
+            lines = {mode: _pyramids(arrays, mode, names) for mode, names in head["lines"].items()}
             kinds = {
                 kind: Statistics.of_stretches(
                     names,
@@ -124,7 +128,8 @@ class Kept:
             attempt=head["attempt"],
             series=series,
             kinds=kinds,
-            training_losses=training_losses,
+            lines=lines,
+            training_steps=TrainingSteps(*head["training_steps"]),
             orders=head["orders"],
             modes=[(first, last, name) for first, last, name in head["modes"]],
             facts=[(step, name, value) for step, name, value in head["facts"]],

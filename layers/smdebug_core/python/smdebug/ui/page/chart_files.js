@@ -156,3 +156,18 @@ export function svgOf(title, chart, curves, { log, words, onsets, hasLegend }) {
 }
 
 const color_of = (place) => inkOf(place).stroke;
+
+// What curves show as rows of a table: stretches of steps, with the smallest and the largest value of each curve.
+export function tableOf(curves) {
+  const steps = new Map();
+  curves.forEach(({ found }, column) =>
+    found?.first.forEach((first, place) => {
+      const key = `${first} ${found.last[place]}`;
+      if (!steps.has(key)) steps.set(key, [first, found.last[place], ...curves.flatMap(() => [null, null])]);
+      steps.get(key).splice(2 + 2 * column, 2, found.low[place], found.high[place]);
+    }),
+  );
+  const rows = [...steps.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const names = curves.flatMap(({ label }) => [`smallest ${label}`, `largest ${label}`]);
+  return [["first step", "last step", ...names], ...rows];
+}

@@ -5,7 +5,7 @@ import { number } from "./format.js";
 import { inkOf } from "./inks.js";
 
 // The onsets of problems as numbered dashed lines, and in red the steps whose values are not finite.
-export function marksPlugin(time, missing = () => []) {
+export function marksPlugin(time, missing = () => [], across = (step) => step) {
   return {
     hooks: {
       draw: (chart) => {
@@ -15,8 +15,8 @@ export function marksPlugin(time, missing = () => []) {
         ctx.save();
         ctx.fillStyle = color("bad");
         missing().forEach(([first, last]) => {
-          const from = Math.max(left, chart.valToPos(first, "x", true));
-          const to = Math.min(left + width, chart.valToPos(last, "x", true));
+          const from = Math.max(left, chart.valToPos(across(first), "x", true));
+          const to = Math.min(left + width, chart.valToPos(across(last), "x", true));
           if (to >= from) ctx.fillRect(from - ratio, top + height - 4 * ratio, to - from + 2 * ratio, 4 * ratio);
         });
         ctx.strokeStyle = color("bad");
@@ -25,7 +25,7 @@ export function marksPlugin(time, missing = () => []) {
         ctx.textAlign = "left";
         ctx.setLineDash([4 * ratio, 3 * ratio]);
         time.onsets.forEach(({ step, label, ink }, place) => {
-          const x = chart.valToPos(step, "x", true);
+          const x = chart.valToPos(across(step), "x", true);
           if (x < left || x > left + width) return;
           const colour = ink === undefined ? color("bad") : ink === null ? color("quiet") : inkOf(ink).stroke;
           ctx.strokeStyle = colour;

@@ -5,6 +5,8 @@ const textsIn = (text) => (text ? text.split("|") : []);
 export class ChartView {
   constructor(values, remember) {
     this.log = new Set(textsIn(values.get("log")));
+    this.smooth = Math.min(0.99, Math.max(0, Number(values.get("smooth")) || 0));
+    this.everyStep = values.get("axis") === "all";
     this.hidden = new Set(textsIn(values.get("hidden")).map(Number));
     this.remember = remember;
     this.listeners = new Set();
@@ -14,6 +16,20 @@ export class ChartView {
     if (yes) this.log.add(name);
     else this.log.delete(name);
     this.remember({ log: [...this.log].join("|") });
+  }
+
+  // Smooth every curve: 0 is not at all.
+  setSmooth(weight) {
+    this.smooth = weight;
+    this.remember({ smooth: weight || "" });
+    this.listeners.forEach((listener) => listener());
+  }
+
+  // Count every step of the run on the axis, or training steps alone.
+  setEveryStep(yes) {
+    this.everyStep = yes;
+    this.remember({ axis: yes ? "all" : "" });
+    this.listeners.forEach((listener) => listener());
   }
 
   // Show or hide the run at a place in every chart.

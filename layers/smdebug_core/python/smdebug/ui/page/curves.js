@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { button, h, replace } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
+import { linesOf, sourcesOf } from "./lines.js";
 import { SeriesChart } from "./series_chart.js";
 import { Strip, inksOfModes, rowsOfFacts, rowsOfFindings } from "./strips.js";
 
@@ -39,6 +40,18 @@ export class Curves {
     this.more = h("p");
     this.nothing = h("p", { class: "quiet", text: "This run has saved no losses or metrics so far.", hidden: true });
     this.zoomLine = h("span", { class: "quiet" });
+    /** @type {[number, number][]} */
+    this.knots = [];
+    this.axisButton = button("", () => view.setEveryStep(!view.everyStep), { hidden: true });
+    const nameAxis = () => {
+      this.axisButton.textContent = view.everyStep ? "Axis: every step" : "Axis: training steps";
+    };
+    view.listeners.add(nameAxis);
+    nameAxis();
+    const weight = h("input", { type: "range", min: "0", max: "0.99", step: "0.01", "aria-label": "Smoothing" });
+    weight.value = String(view.smooth);
+    weight.addEventListener("input", () => view.setSmooth(Number(weight.value)));
+    this.smoothing = h("label", { class: "smoothing" }, "Smoothing ", weight);
     this.lanes = new Strip("Modes and facts by steps", time);
     this.lanesPlace = h("div", { hidden: true }, h("h3", { text: "Modes and facts" }), this.lanes.element);
     this.machineCharts = h("div", { class: "charts" });
@@ -57,6 +70,8 @@ export class Curves {
         h("h2", { text: "Loss and metrics" }),
         h("span", { class: "grow" }),
         this.zoomLine,
+        this.axisButton,
+        this.smoothing,
         button("−", () => time.zoom(2), { "aria-label": "Zoom out" }),
         button("+", () => time.zoom(0.5), { "aria-label": "Zoom in on time" }),
         button("All steps", () => time.show(time.first, time.last)),
@@ -76,11 +91,14 @@ export class Curves {
   /** @param {RunAnswer} run */
   async show(run) {
     if (this.other && !this.behind) this.behind = await get(`run/${this.other}`);
+    this.knots = run.training_steps;
+    this.axisButton.hidden = !this.knots.length || Boolean(this.other);
     const names = run.series.map((each) => each.name);
     const ofMachine = names.filter(isOfMachine);
     const scalars = names.filter((name) => !isOfMachine(name));
     const loss = lossAmong(scalars);
-    const rest = scalars.filter((name) => name !== loss);
+    const tensors = new Set(run.series.filter((each) => each.is_tensor).map((each) => each.name));
+    const rest = scalars.filter((name) => name !== loss && !tensors.has(name)); // a tensor of one element is no metric
     const wanted = [loss, ...(this.showsAll ? rest : rest.slice(0, SMALL_CHARTS)), ...ofMachine].filter(Boolean);
     this.machine.hidden = !ofMachine.length;
     this.nothing.hidden = Boolean(wanted.length);
@@ -101,18 +119,26 @@ export class Curves {
    */
   chartOf(run, name, isLoss) {
     const known = this.charts.get(name);
-    if (known) return known;
-    const sources = [{ run: this.id, name, label: run.name, place: 0 }];
-    if (this.behind?.series.some((each) => each.name === name))
-      sources.push({ run: this.other, name, label: this.behind.name, place: 1 });
+    const key = linesOf(run, name).join(" ");
+    if (known && known.key === key) return known;
+    const runs = [{ id: this.id, run }, ...(this.behind ? [{ id: this.other, run: this.behind }] : [])];
+    const sources = sourcesOf(runs, name);
     const chart = new SeriesChart(titleOf(name), sources, this.time, {
       height: isLoss ? 240 : 140,
       isAligned: isLoss,
+      knots: () => this.knots,
+      isNamed: linesOf(run, name).length > 0,
       view: this.view,
       report: this.report,
       words: isOfMachine(name) ? wordsOf(name) : number,
     });
+    chart.key = key;
     this.charts.set(name, chart);
+    if (known) {
+      known.element.replaceWith(chart.element); // its first evaluation has come
+      known.close();
+      return chart;
+    }
     (isLoss ? this.lossPlace : isOfMachine(name) ? this.machineCharts : this.others).append(chart.element);
     return chart;
   }

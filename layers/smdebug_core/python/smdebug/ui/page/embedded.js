@@ -46,7 +46,7 @@ export class Embedded {
   get(path, values = {}) {
     const [place, id, what] = path.split("/");
     if (place === "compare") return this.find(`compare/${values.runs}`);
-    if (what === "series") return this.series(id, values.name);
+    if (what === "series") return this.series(id, values.name, values.mode);
     if (what === "rows") return this.rows(id, values.kind);
     if (what === "tensor") return this.history(id, values.kind, values.name);
     if (what === "at") return this.atStep(id, values.kind, values.name);
@@ -64,10 +64,11 @@ export class Embedded {
   /**
    * @param {string} id
    * @param {string} name
+   * @param {string} [mode]
    * @returns {SeriesAnswer}
    */
-  series(id, name) {
-    const found = this.find(`run/${id}/series/${name}`);
+  series(id, name, mode) {
+    const found = this.find(`run/${id}/series/${name}${mode ? `/${mode}` : ""}`);
     return {
       ...found,
       last: found.last ?? found.first,

@@ -2,18 +2,18 @@
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
 import { blob, get, report as held } from "./api.js";
-import { chartPicture, svgOf } from "./chart_files.js";
+import { chartPicture, svgOf, tableOf } from "./chart_files.js";
 import { ALONE, axes, marksPlugin } from "./chart_parts.js";
 import { button, color, csvOf, debounced, download, h, menu } from "./dom.js";
 import { count, number } from "./format.js";
 import { inkOf, swatch } from "./inks.js";
+import { smoothed, stepOfRun, trainingStep } from "./lines.js";
 import { MARGIN, gutter } from "./timeline.js";
 
 const FRAME = 8; // pixels between the border of a chart and its inside
 
-/** @typedef {{run: string, name: string, label?: string, place?: number}} Source */
+/** @typedef {{run: string, name: string, label?: string, place?: number, mode?: string}} Source */
 
-// One chart of one or several scalars.
 export class SeriesChart {
   /**
    * @param {string} title
@@ -25,13 +25,14 @@ export class SeriesChart {
    * @param {number} [options.height]
    * @param {(value: number) => string} [options.words]
    * @param {boolean} [options.isNamed] whether a single curve has its name, too
+   * @param {() => [number, number][]} [options.knots] steps of the run with their training steps
    * @param {boolean} [options.isAligned] with the heat map: both are as wide as the page
    */
   constructor(
     title,
     sources,
     time,
-    { height = 170, view, report, words = number, isNamed = false, isAligned = false },
+    { height = 170, view, report, words = number, knots = () => [], isNamed = false, isAligned = false },
   ) {
     this.view = view;
     this.name = sources[0].name;
@@ -39,10 +40,10 @@ export class SeriesChart {
     this.time = time;
     this.height = height;
     this.words = words;
+    [this.knotsOfRun, this.key] = [knots, ""];
     this.isAligned = isAligned; // with the heat map: both are as wide as the page
     this.log = view.log.has(this.name);
-    this.title = title;
-    this.report = report;
+    [this.title, this.report] = [title, report];
     this.found = sources.map(() => null);
     this.asked = 0;
     this.place = h("div");
@@ -111,9 +112,10 @@ export class SeriesChart {
     const mine = ++this.asked;
     const [from, to] = this.time.window;
     const range = this.time.isWhole ? {} : { first: Math.floor(from), last: Math.ceil(to) };
+    const points = Math.round(this.width * 1.5);
     const found = await Promise.all(
-      this.sources.map(({ run, name }) =>
-        get(`run/${run}/series`, { name, ...range, points: Math.round(this.width * 1.5) }).catch((error) => {
+      this.sources.map(({ run, name, mode }) =>
+        get(`run/${run}/series`, { name, ...(mode ? { mode } : {}), ...range, points }).catch((error) => {
           if (error.status === 404) return null;
           throw error;
         }),
@@ -121,8 +123,7 @@ export class SeriesChart {
     );
     if (mine !== this.asked || !this.element.isConnected) return;
     this.found = found;
-    const odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
-    this.odd = odd;
+    this.odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
     this.remark();
     if (this.chart) {
       this.chart.setData(this.data(), false);
@@ -131,20 +132,49 @@ export class SeriesChart {
     } else this.rebuild();
   }
 
+  // Steps of the run with their training steps; none if the axis counts every step.
+  get knots() {
+    const isOfOneRun = this.sources.every(({ run }) => run === this.sources[0].run);
+    return this.view.everyStep || !isOfOneRun ? [] : this.knotsOfRun();
+  }
+
+  across(step) {
+    return trainingStep(this.knots, step);
+  }
+
+  stepAt(x) {
+    return stepOfRun(this.knots, x);
+  }
+
+  get window() {
+    const [from, to] = this.time.window.map((step) => this.across(step));
+    return [from, Math.max(to, from + 1)];
+  }
+
+  // The curves that are smoothed: a point of validation is a mean already.
+  get smoothedPlaces() {
+    return this.view.smooth ? this.sources.flatMap(({ mode }, at) => (!mode || mode === "TRAIN" ? [at] : [])) : [];
+  }
+
+  // Where the parts of a curve are on the axis.
+  placesOf(each) {
+    return this.knots.length ? (each.training_steps ?? each.first.map((step) => this.across(step))) : each.first;
+  }
+
   data() {
-    const steps = [...new Set(this.found.flatMap((each) => (each ? each.first : [])))].sort((a, b) => a - b);
+    const steps = [...new Set(this.found.flatMap((each) => (each ? this.placesOf(each) : [])))].sort((a, b) => a - b);
     const place = new Map(steps.map((step, at) => [step, at]));
     const columns = [steps];
     for (const each of this.found) {
       const low = new Array(steps.length).fill(undefined);
       const high = new Array(steps.length).fill(undefined);
-      each?.first.forEach((step, at) => {
+      (each ? this.placesOf(each) : []).forEach((step, at) => {
         low[place.get(step)] = this.log && !(each.low[at] > 0) ? null : each.low[at];
         high[place.get(step)] = this.log && !(each.high[at] > 0) ? null : each.high[at];
       });
       columns.push(high, low);
     }
-    return columns;
+    return [...columns, ...this.smoothedPlaces.map((at) => smoothed(columns[2 * at + 1], this.view.smooth))];
   }
 
   // Whether a stretch has values that the chart cannot show: NaN, infinite, or not positive on a logarithmic scale.
@@ -179,13 +209,19 @@ export class SeriesChart {
   rebuild() {
     this.chart?.destroy();
     const series = [{ label: "step" }];
+    const faint = new Set(this.smoothedPlaces);
     const bands = [];
     this.sources.forEach(({ label, name }, at) => {
-      const ink = { ...inkOf(this.placeOf(at)), width: 1.4, points: ALONE, show: !this.isHidden(at) };
+      const alpha = faint.has(at) ? 0.25 : 1;
+      const ink = { ...inkOf(this.placeOf(at)), width: 1.4, points: ALONE, show: !this.isHidden(at), alpha };
       series.push({ label: label || name, ...ink }, { label: `${label || name} (smallest)`, ...ink });
       bands.push({ series: [2 * at + 1, 2 * at + 2], fill: color("band") });
     });
-    const time = this.time;
+    for (const at of this.smoothedPlaces) {
+      const ink = { ...inkOf(this.placeOf(at)), width: 2, points: ALONE, show: !this.isHidden(at) };
+      series.push({ label: `${this.sources[at].label || this.name} (smoothed)`, ...ink });
+    }
+    const { time } = this;
     this.chart = new uPlot(
       {
         width: this.width,
@@ -194,26 +230,26 @@ export class SeriesChart {
         bands,
         axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
         padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
-        scales: { x: { time: false, range: () => time.window }, y: { distr: this.log ? 3 : 1 } },
+        scales: { x: { time: false, range: () => this.window }, y: { distr: this.log ? 3 : 1 } },
         legend: { show: false },
         focus: { alpha: 0.15 },
         cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
         plugins: [
-          marksPlugin(time, () => this.missing()),
+          marksPlugin(time, () => this.missing(), (step) => this.across(step)),
           {
             hooks: {
               setSelect: (chart) => {
                 if (chart.select.width < 4) return;
                 time.show(
-                  chart.posToVal(chart.select.left, "x"),
-                  chart.posToVal(chart.select.left + chart.select.width, "x"),
+                  this.stepAt(chart.posToVal(chart.select.left, "x")),
+                  this.stepAt(chart.posToVal(chart.select.left + chart.select.width, "x")),
                 );
                 chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
               },
               setCursor: (chart) => {
                 if (this.isPointedAt) return;
                 const inside = chart.cursor.left >= 0;
-                const step = inside ? chart.posToVal(chart.cursor.left, "x") : null;
+                const step = inside ? this.stepAt(chart.posToVal(chart.cursor.left, "x")) : null;
                 this.read(step);
                 time.point(step, this);
               },
@@ -232,7 +268,8 @@ export class SeriesChart {
   point(step, source) {
     if (source === this || !this.chart) return;
     this.isPointedAt = true;
-    this.chart.setCursor({ left: step === null ? -10 : this.chart.valToPos(step, "x"), top: step === null ? -10 : 0 });
+    const left = step === null ? -10 : this.chart.valToPos(this.across(step), "x");
+    this.chart.setCursor({ left, top: step === null ? -10 : 0 });
     this.isPointedAt = false;
     this.read(step);
   }
@@ -249,6 +286,7 @@ export class SeriesChart {
       : each.low[at] === each.high[at]
         ? this.words(each.high[at])
         : `${this.words(each.low[at])} to ${this.words(each.high[at])}`;
+    if (this.knots.length) return { words, range: `step ${count(Math.floor(this.placesOf(each)[at]))}` };
     const range =
       each.first[at] === each.last[at]
         ? `step ${count(each.first[at])}`
@@ -262,7 +300,7 @@ export class SeriesChart {
       this.readout.textContent = found ? (step === null ? found.words : `${found.range}: ${found.words}`) : "";
       return;
     }
-    this.readout.textContent = step === null ? "" : `step ${count(Math.round(step))}`;
+    this.readout.textContent = step === null ? "" : `step ${count(Math.floor(this.across(step)))}`;
     if (this.legend.childElementCount !== this.sources.length) {
       this.legend.replaceChildren(
         ...this.sources.map(({ label, name }, at) =>
@@ -285,14 +323,22 @@ export class SeriesChart {
         ),
       );
     }
-    this.sources.forEach(
-      (_, at) => (this.legend.children[at].lastChild.textContent = this.valueAt(this.found[at], step)?.words ?? "–"),
-    );
+    this.sources.forEach((_, at) => {
+      const words = this.valueAt(this.found[at], step)?.words ?? "–";
+      this.legend.children[at].lastChild.textContent = step === null ? words + this.lowestOf(at) : words;
+    });
+  }
+
+  // The lowest value of a loss and its training step, where it has lines of modes.
+  lowestOf(at) {
+    const lowest = this.found[at]?.lowest;
+    if (!lowest || !/loss/i.test(this.name)) return "";
+    return `, lowest ${this.words(lowest[0])} at step ${count(lowest[1])}`;
   }
 
   scale() {
     if (!this.chart) return;
-    const [min, max] = this.time.window;
+    const [min, max] = this.window;
     this.chart.setScale("x", { min, max });
   }
 
@@ -321,23 +367,8 @@ export class SeriesChart {
 
   // The stretches of steps on the screen, with the smallest and the largest value of each run.
   shownTable() {
-    const curves = this.shownCurves;
-    const steps = new Map();
-    curves.forEach(({ at }, column) =>
-      this.found[at]?.first.forEach((first, place) => {
-        const found = this.found[at];
-        const key = `${first} ${found.last[place]}`;
-        if (!steps.has(key)) steps.set(key, [first, found.last[place], ...curves.flatMap(() => [null, null])]);
-        steps.get(key).splice(2 + 2 * column, 2, found.low[place], found.high[place]);
-      }),
-    );
-    const rows = [...steps.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    const head = [
-      "first step",
-      "last step",
-      ...curves.flatMap(({ label }) => [`smallest ${label}`, `largest ${label}`]),
-    ];
-    download(`${this.title}.csv`, csvOf([head, ...rows]), "text/csv");
+    const rows = tableOf(this.shownCurves.map(({ at, label }) => ({ label, found: this.found[at] })));
+    download(`${this.title}.csv`, csvOf(rows), "text/csv");
   }
 
   async table() {
@@ -352,7 +383,7 @@ export class SeriesChart {
         svgOf(this.title, this.chart, this.shownCurves, {
           log: this.log,
           words: this.words,
-          onsets: this.time.onsets,
+          onsets: this.time.onsets.map((onset) => ({ ...onset, step: this.across(onset.step) })),
           hasLegend: this.legend !== null,
         }),
         "image/svg+xml",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smdebug.diagnosis.wording import in_a_line
+from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import escaped
 from smdebug.trials.observations.loss_names import likely_losses
 from smdebug.ui.finding.glance import CURVE, Glance, configuration_of, finite, state_of, timed
@@ -33,7 +34,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
         missing=reader.missing,
     )
     name = known.loss_name or next(iter(likely_losses(reader.series)), "")
-    pyramid = reader.charts.training_losses.get(name)
+    pyramid = reader.charts.lines.get(ModeKeys.TRAIN.name, {}).get(name)
     if not pyramid:  # it has no values of training
         pyramid = reader.series.get(name)
     if not pyramid:

@@ -95,9 +95,10 @@ class Routes:
 
         def found() -> SeriesAnswer:
             name = named(request, "name", reader.series, "series")
-            pyramid = reader.series[name]
-            window = pyramid.between(first, last, points(request))
-            return answers.series_answer(escaped(name), len(pyramid), window)
+            mode = request.query_params.get("mode", "")
+            if mode and mode not in reader.charts.modes_of(name):
+                raise NotFound(f"The series {escaped(name)} has no values of mode {escaped(mode)}.")
+            return answers.series_of(reader, name, mode, first, last, points(request))
 
         return JSONResponse(await _locked(reader, found))
 

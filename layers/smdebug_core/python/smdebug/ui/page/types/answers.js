@@ -153,10 +153,12 @@
  */
 
 /**
- * A scalar, and how many values it has.
+ * A scalar, how many values it has, and the modes in which it has them.
  * @typedef {object} SeriesName
  * @property {string} name
  * @property {number} count
+ * @property {string[]} modes
+ * @property {boolean} is_tensor
  */
 
 /**
@@ -197,6 +199,7 @@
  * @property {IssueAnswer[]} issues
  * @property {RuleAnswer[]} rules
  * @property {SeriesName[]} series
+ * @property {any[]} training_steps
  * @property {KindAnswer[]} kinds
  * @property {string[]} statistics
  * @property {string} missing
@@ -220,6 +223,8 @@
  * @property {number[]} not_finite
  * @property {boolean} exact
  * @property {number} total
+ * @property {number[] | null} training_steps
+ * @property {any | null} lowest
  */
 
 /**

@@ -1,0 +1,1 @@
+"""Training and validation apart: the lines of a scalar, on the axis of training steps."""

@@ -1,0 +1,78 @@
+// Training and validation as lines of their own, the axis of training steps, and smoothing.
+
+/** @typedef {import("./types/answers.js").RunAnswer} RunAnswer */
+/** @typedef {[number, number][]} Knots steps of the run with their training steps */
+
+const LABELS = { TRAIN: "training", EVAL: "validation", PREDICT: "prediction" };
+const MODES = Object.keys(LABELS);
+
+/**
+ * The modes of a series that are drawn as lines; none if all of it is training.
+ * @param {RunAnswer} run
+ * @param {string} name
+ * @returns {string[]}
+ */
+export function linesOf(run, name) {
+  const modes = run.series.find((each) => each.name === name)?.modes ?? [];
+  return modes.length === 1 && modes[0] === "TRAIN" ? [] : modes;
+}
+
+/**
+ * The curves of a series: a line for each mode of each run.
+ * @param {{id: string, run: RunAnswer}[]} runs
+ * @param {string} name
+ */
+export function sourcesOf(runs, name) {
+  const known = runs.filter(({ run }) => run.series.some((each) => each.name === name));
+  return known.flatMap(({ id, run }) => {
+    const at = runs.findIndex((each) => each.id === id);
+    const label = (mode) => (runs.length > 1 ? `${run.name}, ${LABELS[mode]}` : LABELS[mode]);
+    const place = (mode) => MODES.indexOf(mode) * runs.length + at;
+    const modes = linesOf(run, name);
+    if (!modes.length) return [{ run: id, name, label: run.name, place: at }];
+    return modes.map((mode) => ({ run: id, name, mode, label: label(mode), place: place(mode) }));
+  });
+}
+
+/**
+ * The training step of a step of the run. Between two knots it is the straight line, rounded down.
+ * @param {Knots} knots
+ * @param {number} step
+ */
+export function trainingStep(knots, step) {
+  return between(knots, step, 0, 1);
+}
+
+/**
+ * The step of the run at a training step.
+ * @param {Knots} knots
+ * @param {number} step
+ */
+export function stepOfRun(knots, step) {
+  return between(knots, step, 1, 0);
+}
+
+function between(knots, value, from, to) {
+  if (!knots.length) return value;
+  if (value <= knots[0][from]) return knots[0][to] - (knots[0][from] - value) * (from ? 1 : 0);
+  const after = knots.findIndex((knot) => knot[from] > value);
+  const end = knots.at(-1);
+  if (after < 0) return end[to] + (from ? value - end[from] : 0);
+  const [a, b] = [knots[after - 1], knots[after]];
+  return a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
+}
+
+/**
+ * The moving average of a curve with weights that halve again and again; unbiased at the beginning. Gaps stay.
+ * @param {(number | null | undefined)[]} values
+ * @param {number} weight of what came before, from 0 to 1
+ */
+export function smoothed(values, weight) {
+  let [sum, share] = [0, 0];
+  return values.map((value) => {
+    if (value === null || value === undefined || !Number.isFinite(value)) return value;
+    sum = weight * sum + (1 - weight) * value;
+    share = weight * share + (1 - weight);
+    return sum / share;
+  });
+}

@@ -1,0 +1,26 @@
+"""`smdebug inspect` of a run with evaluations: the loss of the training, and that of the validation."""
+
+from __future__ import annotations
+
+from smdebug import modes
+from tests.cli.processes import in_a_shell
+from tests.ui.written_runs import WrittenRun
+
+
+def inspected(run):
+    return in_a_shell("inspect", str(run)).stdout
+
+
+def test_the_validation_loss_is_that_after_a_training_step(tmp_path):
+    WrittenRun(
+        tmp_path / "a",
+        loss=lambda step: 4.0 - step if step < 3 else 9.0,
+        mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN,
+    ).write(5, end=True)
+    shown = inspected(tmp_path / "a")
+    assert "\nloss 2 at step 2\nvalidation loss 9 after training step 2\n" in shown
+
+
+def test_a_run_of_training_alone_has_one_loss(tmp_path):
+    WrittenRun(tmp_path / "a", loss=lambda step: 4.0 - step).write(3, end=True)
+    assert "\nloss 2 at step 2\n" in inspected(tmp_path / "a")

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import {
+  linesOf,
+  smoothed,
+  sourcesOf,
+  stepOfRun,
+  trainingStep,
+} from "../../../layers/smdebug_core/python/smdebug/ui/page/lines.js";
+
+const KNOTS = [
+  [0, 0],
+  [9, 9],
+  [13, 10],
+  [22, 19],
+];
+
+const runOf = (name, modes) => ({ name, series: [{ name: "loss", count: 1, modes }] });
+
+test("steps of the run and training steps are on one line", () => {
+  assert.equal(trainingStep(KNOTS, 5), 5);
+  assert.equal(trainingStep(KNOTS, 13), 10);
+  assert.equal(trainingStep(KNOTS, 30), 19);
+  assert.equal(stepOfRun(KNOTS, 15), 18);
+  assert.equal(trainingStep([], 7), 7);
+});
+
+test("validation is a line of its own, and training alone is none", () => {
+  assert.deepEqual(linesOf(runOf("a", ["TRAIN"]), "loss"), []);
+  const labels = sourcesOf([{ id: "x", run: runOf("a", ["TRAIN", "EVAL"]) }], "loss").map(({ label }) => label);
+  assert.deepEqual(labels, ["training", "validation"]);
+});
+
+test("lines of two runs have the run's name, and inks of their own", () => {
+  const both = ["TRAIN", "EVAL"];
+  const runs = [
+    { id: "x", run: runOf("a", both) },
+    { id: "y", run: runOf("b", both) },
+  ];
+  const found = sourcesOf(runs, "loss").map(({ label, place }) => [label, place]);
+  assert.deepEqual(found, [
+    ["a, training", 0],
+    ["a, validation", 2],
+    ["b, training", 1],
+    ["b, validation", 3],
+  ]);
+});
+
+test("smoothing keeps a constant, the first value and gaps", () => {
+  assert.deepEqual(
+    smoothed([2, 2, 2], 0.9).map((value) => Math.round(value * 1e9) / 1e9),
+    [2, 2, 2],
+  );
+  assert.deepEqual(smoothed([1, undefined, null], 0.5), [1, undefined, null]);
+  assert.ok(smoothed([0, 1], 0.5)[1] < 1);
+});
