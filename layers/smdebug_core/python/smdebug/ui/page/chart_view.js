@@ -6,7 +6,7 @@ export class ChartView {
   constructor(values, remember) {
     this.log = new Set(textsIn(values.get("log")));
     this.smooth = Math.min(0.99, Math.max(0, Number(values.get("smooth")) || 0));
-    this.everyStep = values.get("axis") === "all";
+    this.everyStep = values.get("axis") !== "training";
     this.hidden = new Set(textsIn(values.get("hidden")).map(Number));
     this.remember = remember;
     this.listeners = new Set();
@@ -25,10 +25,10 @@ export class ChartView {
     this.listeners.forEach((listener) => listener());
   }
 
-  // Count every step of the run on the axis, or training steps alone.
+  // Count every step of the run on the axis, as the layers do, or training steps alone.
   setEveryStep(yes) {
     this.everyStep = yes;
-    this.remember({ axis: yes ? "all" : "" });
+    this.remember({ axis: yes ? "" : "training" });
     this.listeners.forEach((listener) => listener());
   }
 

@@ -235,7 +235,11 @@ export class SeriesChart {
         focus: { alpha: 0.15 },
         cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
         plugins: [
-          marksPlugin(time, () => this.missing(), (step) => this.across(step)),
+          marksPlugin(
+            time,
+            () => this.missing(),
+            (step) => this.across(step),
+          ),
           {
             hooks: {
               setSelect: (chart) => {
