@@ -21,6 +21,7 @@ export function linesOf(run, name) {
  * The curves of a series: a line for each mode of each run.
  * @param {{id: string, run: RunAnswer}[]} runs
  * @param {string} name
+ * @returns {import("./series_chart.js").Source[]}
  */
 export function sourcesOf(runs, name) {
   const known = runs.filter(({ run }) => run.series.some((each) => each.name === name));
@@ -29,7 +30,9 @@ export function sourcesOf(runs, name) {
     const label = (mode) => (runs.length > 1 ? `${run.name}, ${LABELS[mode]}` : LABELS[mode]);
     const place = (mode) => MODES.indexOf(mode) * runs.length + at;
     const modes = linesOf(run, name);
-    if (!modes.length) return [{ run: id, name, label: run.name, place: at }];
+    /** @type {import("./series_chart.js").Source[]} */
+    const alone = [{ run: id, name, label: run.name, place: at }];
+    if (!modes.length) return alone;
     return modes.map((mode) => ({ run: id, name, mode, label: label(mode), place: place(mode) }));
   });
 }
@@ -75,4 +78,23 @@ export function smoothed(values, weight) {
     share = weight * share + (1 - weight);
     return sum / share;
   });
+}
+
+// The steps of several curves, and of each curve the largest and the smallest value at every step.
+/** @param {(curve: any) => number[]} placesOf */
+export function columnsOf(curves, placesOf, log) {
+  const steps = [...new Set(curves.flatMap((each) => (each ? placesOf(each) : [])))].sort((a, b) => a - b);
+  const place = new Map(steps.map((step, at) => [step, at]));
+  /** @type {any[][]} */
+  const columns = [steps];
+  for (const each of curves) {
+    const low = new Array(steps.length).fill(undefined);
+    const high = new Array(steps.length).fill(undefined);
+    (each ? placesOf(each) : []).forEach((step, at) => {
+      low[place.get(step)] = log && !(each.low[at] > 0) ? null : each.low[at];
+      high[place.get(step)] = log && !(each.high[at] > 0) ? null : each.high[at];
+    });
+    columns.push(high, low);
+  }
+  return columns;
 }

@@ -7,7 +7,7 @@ import { ALONE, axes, marksPlugin } from "./chart_parts.js";
 import { button, color, csvOf, debounced, download, h, menu } from "./dom.js";
 import { count, number } from "./format.js";
 import { inkOf, swatch } from "./inks.js";
-import { smoothed, stepOfRun, trainingStep } from "./lines.js";
+import { columnsOf, smoothed, stepOfRun, trainingStep } from "./lines.js";
 import { MARGIN, gutter } from "./timeline.js";
 
 const FRAME = 8; // pixels between the border of a chart and its inside
@@ -40,10 +40,12 @@ export class SeriesChart {
     this.time = time;
     this.height = height;
     this.words = words;
-    [this.knotsOfRun, this.key] = [knots, ""];
+    this.knotsOfRun = knots;
+    this.key = "";
     this.isAligned = isAligned; // with the heat map: both are as wide as the page
     this.log = view.log.has(this.name);
-    [this.title, this.report] = [title, report];
+    this.title = title;
+    this.report = report;
     this.found = sources.map(() => null);
     this.asked = 0;
     this.place = h("div");
@@ -162,18 +164,7 @@ export class SeriesChart {
   }
 
   data() {
-    const steps = [...new Set(this.found.flatMap((each) => (each ? this.placesOf(each) : [])))].sort((a, b) => a - b);
-    const place = new Map(steps.map((step, at) => [step, at]));
-    const columns = [steps];
-    for (const each of this.found) {
-      const low = new Array(steps.length).fill(undefined);
-      const high = new Array(steps.length).fill(undefined);
-      (each ? this.placesOf(each) : []).forEach((step, at) => {
-        low[place.get(step)] = this.log && !(each.low[at] > 0) ? null : each.low[at];
-        high[place.get(step)] = this.log && !(each.high[at] > 0) ? null : each.high[at];
-      });
-      columns.push(high, low);
-    }
+    const columns = columnsOf(this.found, (each) => this.placesOf(each), this.log);
     return [...columns, ...this.smoothedPlaces.map((at) => smoothed(columns[2 * at + 1], this.view.smooth))];
   }
 
