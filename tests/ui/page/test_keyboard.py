@@ -172,3 +172,26 @@ def test_the_list_of_keys_names_those_that_the_page_knows_and_so_does_its_descri
         for key in re.findall(r'\bkey === "(.+?)"', script.read_text("utf-8"))
     }
     assert known - {"=", "-"} == listed  # on the same keys as + and −
+
+
+FOLDED = """
+(async () => {
+  const { Folded, h } = await import(new URL("page/dom.js", location.href));
+  let opened = 0;
+  const folded = new Folded({ opened: () => (opened += 1) });
+  document.body.append(folded.element);
+  folded.show("what is wrong", h("p", { text: "first" }));
+  folded.summary.click();
+  folded.show("what is wrong", h("p", { text: "then" })); // before the event of the click
+  const after = folded.details.open;
+  await new Promise((then) => setTimeout(then, 50));
+  return [after, folded.details.open, opened, folded.content.textContent];
+})()
+"""
+
+
+def test_a_part_that_was_just_opened_stays_open_when_its_content_comes(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(3, end=True)
+    tab = page("#/")
+
+    assert tab.value(FOLDED) == [True, True, 1, "then"]

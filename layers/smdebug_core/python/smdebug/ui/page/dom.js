@@ -118,9 +118,10 @@ export class Folded {
       replace(this.element);
       return;
     }
+    if (this.isNew) this.details.open = this.open;
+    else this.toggled(); // the event of a click may still come
     this.isNew = false;
     this.summary.textContent = summary;
-    this.details.open = this.open;
     replace(this.content, ...content);
     if (!this.details.isConnected) this.element.replaceChildren(this.details);
   }
