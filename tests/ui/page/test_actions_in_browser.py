@@ -139,5 +139,6 @@ def test_a_damaged_run_says_what_cannot_be_read_and_shows_the_rest(page, tmp_pat
     until(tab, f"{TEXT}.includes('step 5')")
     until(tab, f"{TEXT}.includes('rules')")
     until(tab, "document.querySelectorAll('.u-wrap canvas').length > 0")
+    until(tab, f"!{TEXT}.includes('Checking:')")
     assert accessible(tab) == []
     assert tab.complaints == []

@@ -55,7 +55,8 @@ export class RunHead {
 
   /** @param {RunAnswer} run */
   showProgress(run) {
-    const behind = Math.min(run.steps_read, run.steps_checked) < run.steps;
+    const hasRules = !run.damaged.some(([place]) => place === "rules"); // without, nothing is checked
+    const behind = (hasRules ? Math.min(run.steps_read, run.steps_checked) : run.steps_read) < run.steps;
     const isReading = (run.state === "reading" || behind) && !run.error;
     const of = plural(run.steps, "step");
     const what =
