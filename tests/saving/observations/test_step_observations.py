@@ -13,7 +13,6 @@ from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import COLUMNS, MEASURED, SAMPLE_BYTES, SAMPLE_SIZE
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.arrays.measurer import measure
-from smdebug.saving.observations import observer as observer_module
 from smdebug.saving.observations import step_observations
 from smdebug.saving.observations.observer import Observer
 from smdebug.saving.observations.step_observations import StepObservations
@@ -177,10 +176,8 @@ def test_scalars_of_unsaved_steps_are_written_with_the_next_saved_one(run):
     assert reader.series_names() == ["loss"]
 
 
-def test_series_that_nothing_writes_do_not_grow_without_end(monkeypatch):
-    for module in (step_observations, observer_module):
-        monkeypatch.setattr(module, "MAX_CARRIED", 100)
-    observer = observer_of_arrays()
+def test_series_that_nothing_writes_do_not_grow_without_end():
+    observer = Observer(FrameworkAdapter(), lambda message, kind: None, most_carried=100)
     for step in range(1000):
         observer.carry("loss", 1.0, clock_at(step))
     ((_, make, _),) = observer.hand_over(clock_at(999)).tensors()

@@ -8,6 +8,7 @@ from smdebug import modes
 from smdebug.exceptions import TensorUnavailable
 from smdebug.files.index import BESIDE
 from smdebug.runs.verifying import verify
+from smdebug.saving.recording import capture
 from smdebug.trials import create_trial
 from tests.saving.saved_files import index_of, names_at
 
@@ -78,6 +79,15 @@ def test_a_training_that_saves_every_step_is_measured_at_those_of_the_default_pl
     measured = [step for step, at in enumerate(seen) if at.statistics("outputs") is not None]
     assert measured == [*range(11), 20]
     assert [at.series("loss")[:, 0].tolist() for at in seen] == [[step] for step in range(25)]
+
+
+def test_a_training_that_saves_seldom_keeps_its_last_losses(tmp_path, monkeypatch):
+    monkeypatch.setattr(capture, "MAX_CARRIED_BESIDE", 100)
+    train(chosen(tmp_path, every=900), 901)
+
+    steps = observed(tmp_path, 900).series("loss")[:, 0]
+    assert steps.tolist() == [*range(int(steps[0]), 901)]
+    assert 50 <= len(steps) <= 101
 
 
 def test_an_evaluation_is_measured_at_its_first_step(tmp_path):

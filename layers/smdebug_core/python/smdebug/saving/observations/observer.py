@@ -58,9 +58,11 @@ class Observer:
         warn_once: Callable[[str, str], object],
         *,
         digests_only: bool = False,
+        most_carried: int = MAX_CARRIED,
     ):
         self._warn_once = warn_once
-        self.observations = StepObservations(digests_only=digests_only)
+        self.observations = StepObservations(digests_only=digests_only, most_carried=most_carried)
+        self._most_carried = most_carried
         self.digests_only = digests_only
         self.kinds: dict[str, str] = {}
         """The kinds of tensors whose names do not show them."""
@@ -86,7 +88,7 @@ class Observer:
         if type(number) is not float:
             number = self._measurer.kept(number)
         rows = self.observations.carried.get(name)
-        if rows is None or len(rows) > MAX_CARRIED:
+        if rows is None or len(rows) > self._most_carried:
             rows = self.observations.room_for(name)
         rows.append((clock, passed, number))
 

@@ -44,6 +44,8 @@ MAX_ROWS = 100_000
 """Tensors of one kind beyond this many are left out: names that change from step to step have no end."""
 MAX_CARRIED = 1_000_000
 """Values of one series beyond this many since the last saved step are left out, the oldest first."""
+MAX_CARRIED_BESIDE = 10_000
+"""The same where tensors were chosen, as their next step may never come."""
 
 Carried = tuple[StepClock, int, Any]
 """A scalar, of the step that came so many steps of the mode after the clock's.
@@ -98,8 +100,9 @@ class _Kind:
 class StepObservations:
     """Gathers observations, and hands those of a step over when it ends."""
 
-    def __init__(self, *, digests_only: bool = False) -> None:
+    def __init__(self, *, digests_only: bool = False, most_carried: int = MAX_CARRIED) -> None:
         self._digests_only = digests_only
+        self.most_carried = most_carried
         self.series_names: set[str] = set()
         """The names of the scalars that were handed over."""
         self.left_out = 0
@@ -141,7 +144,7 @@ class StepObservations:
     def room_for(self, name: str) -> list[Carried]:
         """Return the list to which values of that name are added, with room for more."""
         rows = self.carried.setdefault(name, [])
-        if len(rows) > MAX_CARRIED:
+        if len(rows) > self.most_carried:
             del rows[: len(rows) // 2]
         return rows
 

@@ -14,6 +14,8 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.saving.arrays.adapter import Array, FrameworkAdapter
 from smdebug.saving.observations.observer import Observer
+from smdebug.saving.observations.step_observations import MAX_CARRIED, MAX_CARRIED_BESIDE
+from smdebug.saving.planning.default_plan import ObservingPlan
 from smdebug.saving.planning.save_plan import SavePlan, Wanted
 from smdebug.saving.process.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.recording.open_step import OpenStep
@@ -57,9 +59,14 @@ class Capture:
             self._warn_of(name, error)
             return None
 
-    def observe(self, *, digests_only: bool = False) -> Observer:
+    def observe(self, plan: ObservingPlan) -> Observer:
         """Observe the run from now on."""
-        self.observer = Observer(self._adapter, self._warn_once, digests_only=digests_only)
+        self.observer = Observer(
+            self._adapter,
+            self._warn_once,
+            digests_only=plan.digests_only,
+            most_carried=MAX_CARRIED_BESIDE if plan.only_beside else MAX_CARRIED,
+        )
         return self.observer
 
     def all_names(self) -> set[str]:

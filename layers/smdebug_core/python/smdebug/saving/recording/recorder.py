@@ -226,7 +226,7 @@ class Recorder:
             if self.run.records:
                 self.capture.zoom = self.run.zoom
                 if isinstance(self.run.plan, ObservingPlan):
-                    self._carrying = self.capture.observe(digests_only=self.run.plan.digests_only)
+                    self._carrying = self.capture.observe(self.run.plan)
                     self.observes_beside = self.run.plan.only_beside
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 if isinstance(self.run.plan, DefaultPlan):
