@@ -31,6 +31,8 @@ READ_RUNS = {
     "export parquet": ("export", "parquet", "{}/run", "-o", "{}/out.parquet"),
     "export tensorboard": ("export", "tensorboard", "{}/run", "-o", "{}/tensorboard"),
     "runs": ("runs", "{}/run"),
+    "backtest": ("backtest", "{}/run", "--rule", "ExplodingTensor", "--journal", "{}/journal"),
+    "replay": ("replay", "{}/run", "--at", "30", "--rule", "ExplodingTensor"),
     "zoom": ("zoom", "{}/run", "--tensor", "loss"),
 }
 # Do not read the files of a run, or are servers and scripts, which other tests start.
@@ -42,6 +44,7 @@ OTHERS = {
     "detach",
     "stop",
     "logs",
+    "import",
     "import-sagemaker",
     "migrate",
     "doctor",
@@ -145,7 +148,7 @@ def test_damage_is_named_and_the_rest_continues(ask, run, command, damage):
 
 
 @pytest.mark.parametrize("what", NOT_RUNS)
-@pytest.mark.parametrize("command", sorted(set(READ_RUNS) - {"watch", "runs"}))
+@pytest.mark.parametrize("command", sorted(set(READ_RUNS) - {"watch", "runs", "backtest"}))
 def test_what_is_no_run_is_refused_with_what_is_there_instead(ask, run, command, what):
     replace, problem = NOT_RUNS[what]
     replace(run)

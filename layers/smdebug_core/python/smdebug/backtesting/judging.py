@@ -10,10 +10,11 @@ from smdebug.backtesting.expressions.columns import read_columns
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.question import Question, names_of
-from smdebug.backtesting.rows import FAILED, Row, first_difference, row_of, unread_row
+from smdebug.backtesting.rows import FAILED, Row, despite, first_difference, row_of, unread_row
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.runs.conditions import key_of
 from smdebug.runs.evaluation.evaluating import RuleResult, evaluate
+from smdebug.runs.left_out import left_out_of
 from smdebug.runs.listing import listed_run
 from smdebug.runs.opening import open_run
 from smdebug.secrets.texts import redacted_line
@@ -71,6 +72,8 @@ def judge(question: Question, run: FoundRun, known: str = "") -> Judged:
         columns = {key: each.encoded() for key, each in read_columns(trial, question.series).items()}
         return replace(selection, columns=columns, identity="" if trial.damaged_files else identity)
     rows = _rows(question, run, trial)
+    left_out = [gap.file for gap in left_out_of(trial)]
+    rows = [despite(row, left_out) for row in rows]
     is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
     return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")
 

@@ -84,6 +84,7 @@ def replay(
     restore_state(later, state)
     outcome = ask(later, at)
     said, sentence = _in_words(outcome)
+    trial.damaged_files.update(view.damaged_files)
     return Replay(
         trial.path,
         kind.__name__,

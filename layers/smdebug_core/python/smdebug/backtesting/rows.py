@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from smdebug.amounts import counted
 from smdebug.runs.evaluation.rule_results import RuleResult, StepFindings
 
 FOUND, PASSED, NOT_CHECKED, FAILED = "IssuesFound", "NoIssuesFound", "NotChecked", "Error"
-UNREAD, TIMED_OUT = "Unread", "TimedOut"
-"""Of a run that is damaged, foreign or gone, and of one on which the rule took too long."""
+UNREAD, TIMED_OUT, INCOMPLETE = "Unread", "TimedOut", "Incomplete"
+"""Of a run that is foreign or gone, of one on which the rule took too long, and of one in which it found
+nothing while files are damaged or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,14 @@ def row_of(run: str, result: RuleResult, *, has_ended: bool) -> Row:
         highest=max(values, default=None),
         limit=limits[0] if limits else None,
     )
+
+
+def despite(row: Row, left_out: Sequence[str]) -> Row:
+    """Return the row of a run of which these files were left out: it cannot have passed."""
+    if not left_out or row.status != PASSED:
+        return row
+    files = counted(len(left_out), "file")
+    return replace(row, status=INCOMPLETE, note=f"{files} left out: {left_out[0]}; run `smdebug verify`")
 
 
 def unread_row(run: str, problem: str, status: str = UNREAD, rule: str = "") -> Row:

@@ -85,7 +85,10 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
     "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Use N processes (default: all cores)."
 )
 @click.option(
-    "--journal", metavar="FILE", help="Keep the verdicts so far, or the series for --expr, in this file."
+    "--journal",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Keep the verdicts so far, or the series for --expr, in this file.",
 )
 @click.option("--fresh", is_flag=True, help="Judge every run anew.")
 @click.option("--all-runs", is_flag=True, help="Show also the runs that passed.")
@@ -94,6 +97,7 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
     "--output",
     "outputs",
     multiple=True,
+    shell_complete=complete_place,
     callback=lambda ctx, parameter, files: [in_an_existing_folder(ctx, parameter, file) for file in files],
     metavar="FILE",
     help="Write the table to this .json, .parquet or .html file; can be repeated.",
@@ -135,7 +139,7 @@ def command(
       smdebug backtest ./runs --rule-file my_rule.py
       smdebug backtest s3://bucket/team --rule-file my_rule.py --since 30d
       smdebug backtest ./runs --rule-file my.py --labels runs.csv -o page.html
-      smdebug backtest ./runs --expr "loss > 3 * rolling_median(loss, 50)"
+      smdebug backtest ./runs --expr 'loss>3*rolling_median(loss, 50)'
       smdebug backtest ./runs --rule-file new.py --against old.py
       smdebug backtest ./runs --rule VanishingGradient --where tags=a --json
 

@@ -7,6 +7,7 @@ import click
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad
 from smdebug.cli.answers.output import output_options, print_json, print_line
+from smdebug.cli.answers.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.answers.progress import Progress
 from smdebug.cli.arguments.choice_options import set_option
 from smdebug.cli.arguments.completers import complete_place, complete_rule_or_all
@@ -48,7 +49,7 @@ def command(
       smdebug replay ./my-run --at 720 --rule VanishingGradient
       smdebug replay ./my-run --at 720 --rule MyRule --rule-file my_rule.py
 
-    Exits with 0, with 1 if the rule found something, and with 3 if it failed.
+    Exits with 0, with 1 if the rule found something, and with 3 if it failed or files could not be read.
     """
     from smdebug.backtesting.replaying import replay
 
@@ -77,9 +78,11 @@ def command(
             print_line(f"  {name}: {_shortened(before)}{change}")
         if found.left_out:
             print_line(f"  not kept between steps: {', '.join(found.left_out)}")
+    gaps = warn_of_unread_files(trial)
     if found.outcome == "failed":
         return exit_codes.FAILED
-    return exit_codes.FOUND if found.findings or found.outcome == "found" else exit_codes.PASSED
+    has_found = found.findings or found.outcome == "found"
+    return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)
 
 
 def _shortened(value: object, most: int = 100) -> str:
