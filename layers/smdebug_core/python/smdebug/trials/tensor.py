@@ -205,7 +205,7 @@ class Tensor(ShownTensor):
         try:
             return sample_of(self.value(step_num, mode, worker), SAMPLE_SIZE)
         except (StepUnavailable, TensorUnavailableForStep):
-            if not self.trial.observations.exist:
+            if not self.trial.observations.has_facts:
                 raise
             return self.trial.observations.measured.sample(self.name, step_num, mode, worker)
 
@@ -241,7 +241,7 @@ class Tensor(ShownTensor):
             self.trial.maybe_refresh()
             written = self.trial.index.written(self.name, step_num, mode)
         workers = [at_step.worker for at_step, _ in written]
-        if not workers and self.trial.observations.exist:
+        if not workers and self.trial.observations.has_facts:
             workers = self.trial.observations.measured.workers(self.name, step_num, mode)
         if not workers:
             raise TensorUnavailableForStep(self.name, step_num, mode)
@@ -305,7 +305,7 @@ class Tensor(ShownTensor):
 
     def _row(self, step: int, mode: ModeKeys, worker: str | None) -> dict[str, float] | None:
         """Return the statistics of the tensor that was measured at a step; None if it was not."""
-        if not self.trial.observations.exist:
+        if not self.trial.observations.has_facts:
             return None
         return self.trial.observations.measured.row(self.name, step, mode, worker)
 

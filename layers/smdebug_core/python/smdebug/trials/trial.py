@@ -213,7 +213,8 @@ class Trial(Observed, ShownRun):
         `regex` is one pattern or several, of which one must match. `collection` selects the tensors that
         it lists and those that its own patterns match. Reductions count under the name of their tensor.
         Tensors that hold observations are left out, unless a pattern or the collection asks for them by their
-        `smdebug/`; `measured_tensors` lists what they measure. `show_prefixed_tensors` has no effect.
+        `smdebug/` and they are tensors of the run; `measured_tensors` lists what they measure.
+        `show_prefixed_tensors` has no effect.
         """
         mode = as_mode(mode)
         if isinstance(collection, str):
@@ -223,8 +224,9 @@ class Trial(Observed, ShownRun):
         index = self.index
         names = index.tensor_names(mode) if step is None else index.tensor_names_at(step, mode)
         found = list(names) if chosen is None else [name for name in names if chosen(name)]
-        if not asks_for_observations(regex, collection):
-            left_out = OBSERVATIONS if index.has_tensor(FACTS) else SERIES
+        is_observed = index.has_tensor(FACTS)
+        if not asks_for_observations(regex, collection) or (is_observed and self.observations.are_beside):
+            left_out = OBSERVATIONS if is_observed else SERIES
             found = [name for name in found if not name.startswith(left_out)]
         return found
 
@@ -264,8 +266,7 @@ class Trial(Observed, ShownRun):
         known = self._tensors.get(tname)
         if known is not None:
             return known
-        seen = self.observations
-        if not (self.has_tensor(tname) or (seen.exist and str(tname) in seen.measured)):
+        if not (self.has_tensor(tname) or str(tname) in self.observations.measured):
             raise TensorUnavailable(tname)
         return self._tensors.setdefault(str(tname), Tensor(str(tname), self))
 

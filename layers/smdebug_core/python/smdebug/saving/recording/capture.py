@@ -79,7 +79,7 @@ class Capture:
     ) -> None:
         """Record what is wanted of the value in the step, which is opened if there is anything."""
         if wanted.observed:
-            self._observe(name, value, step)
+            self._observe(name, value, step, is_saved=wanted.raw)
             wanted = wanted._replace(observed=False)
             if wanted.nothing:
                 return
@@ -115,7 +115,7 @@ class Capture:
             size = 0 if array is None else array.nbytes
         return self.zoom is not None and self.zoom.admits(name, size, is_whole=is_whole)
 
-    def _observe(self, name: str, value: Any, step: Callable[[], OpenStep]) -> None:
+    def _observe(self, name: str, value: Any, step: Callable[[], OpenStep], *, is_saved: bool) -> None:
         assert self.observer is not None
         try:
             is_observed = self.observer.observe(name, value)
@@ -124,7 +124,7 @@ class Capture:
             return
         if is_observed:
             step()
-        elif not self.observer.digests_only and not _has_nothing(value):
+        elif not (is_saved or self.observer.digests_only or _has_nothing(value)):
             self._warn_once(
                 f"Tensor {name} is not measured: its values are text, sparse or complex. Others like it are "
                 "left out without a warning",
