@@ -8,6 +8,7 @@ from torch import nn
 
 import smdebug.pytorch as smd
 from smdebug.config.save_config import SaveConfigMode
+from smdebug.pytorch.listening.process import PROCESS
 from smdebug.saving.planning import default_plan
 from smdebug.trials import create_trial
 from tests.support.looking import each
@@ -77,6 +78,8 @@ def test_updates_are_differences_to_the_last_bit(tmp_path):
 def test_nothing_grows_from_step_to_step(tmp_path, monkeypatch):
     """Neither objects nor memory, whether steps are saved or not."""
     monkeypatch.setattr(default_plan, "_SCHEDULE", SaveConfigMode(save_interval=2))
+    # Hooks that other tests have left open keep the losses of this training, too.
+    monkeypatch.setattr(PROCESS, "_listeners", dict.fromkeys(PROCESS._listeners, ()))
     model = nn.Sequential(nn.Linear(WIDTH, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2))
     hook = hooked(tmp_path / "run", model)
     optimizer = torch.optim.SGD(model.parameters(), 0.001)
