@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -318,3 +319,14 @@ def test_modules_of_the_page_import_each_other_in_no_circle():
 )
 def test_circles_are_found(arrows, expected):
     assert circles(arrows) == expected
+
+
+def test_no_saved_run_is_part_of_the_repository():
+    tracked = subprocess.run(
+        ["git", "ls-files", "*/collections/000000000/*", "collections/*", "*/END_OF_JOB.ts"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert [path for path in tracked if not path.startswith("tests/")] == []

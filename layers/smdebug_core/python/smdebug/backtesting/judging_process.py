@@ -23,7 +23,7 @@ from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.question import Question
 from smdebug.runs.evaluation.code_places import place_in
-from smdebug.runs.evaluation.rule_process import end_with
+from smdebug.runs.evaluation.rule_process import death_of, end_with
 
 _PLACE_WITHIN = 2.0  # seconds
 _AT_ONCE = 1 << 16
@@ -78,7 +78,7 @@ class JudgingProcess:
         except OSError:
             line = None
         if line is None:
-            raise ProcessDied(self._death())
+            raise ProcessDied(death_of(self._process))
         answer = json.loads(line)
         self.memory = answer["memory"]
         return Judged.from_dict(answer["judged"])
@@ -120,14 +120,6 @@ class JudgingProcess:
             with suppress(ValueError, KeyError, TypeError):
                 return str(json.loads(os.read(self._answers, _AT_ONCE).splitlines()[0])["place"])
         return "native code"
-
-    def _death(self) -> str:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        code = self._process.returncode
-        if code is not None and code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}; it may need more memory"
-        return f"its process ended without an answer (exit code {code})"
 
 
 def main() -> None:

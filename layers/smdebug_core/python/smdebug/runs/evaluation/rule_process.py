@@ -55,7 +55,7 @@ class RuleProcess:
         """End the process."""
         answer = self._ask("construct", _request_payload(request))
         if answer is None:
-            raise SMDebugValueError(f"{request.configuration.name}: {self._death()}")
+            raise SMDebugValueError(f"{request.configuration.name}: {death_of(self._process)}")
         if "refused" in answer:
             raise SMDebugValueError(answer["refused"])
         self.selection: str = answer["selection"]
@@ -84,7 +84,7 @@ class RuleProcess:
     def _add(self, answer: Mapping[str, Any] | None, result: PartialResult) -> None:
         if answer is None:
             where = "" if self._step is None else f"at step {self._step}: "
-            result.error = where + self._death()
+            result.error = where + death_of(self._process)
         else:
             result.join(_result(answer))
 
@@ -136,14 +136,15 @@ class RuleProcess:
         except Empty:
             return f"step {self._step} of {self.rule_type.__name__}, in native code"
 
-    def _death(self) -> str:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        code = self._process.returncode
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            return f"its process was ended by {name}; it may need more memory"
-        return f"its process ended without an answer (exit code {code})"
+
+def death_of(process: subprocess.Popen[Any]) -> str:
+    """Return in words how a process ended that owes an answer."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+    code = process.returncode
+    if code is not None and code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}; it may need more memory"
+    return f"its process ended without an answer (exit code {code})"
 
 
 _busy: list[RuleProcess] = []
