@@ -61,7 +61,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri in BESIDE:
         prose[::2] = [part.replace("](docs/", "](") for part in prose[::2]]
     else:
-        prose[::2] = [_LINK.sub(_in_the_book, part) for part in prose[::2]]
+        folder = "../" * page.file.src_uri.count("/")
+        prose[::2] = [_LINK.sub(lambda link: _in_the_book(link, folder), part) for part in prose[::2]]
     return "".join(prose)
 
 
@@ -70,8 +71,10 @@ def anchor_of(title: str, separator: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", separator)
 
 
-def _in_the_book(link: re.Match[str]) -> str:
-    """Return the link relative to docs/, the root of the book."""
-    if (ROOT / "docs" / link["target"]).is_dir():
+def _in_the_book(link: re.Match[str], folder: str) -> str:
+    """Return the link as the book has it: what is outside docs/ is at its root. `folder` leads to docs/."""
+    target = link["target"]
+    if (ROOT / "docs" / target.removeprefix(folder)).is_dir():
         return link["text"]
-    return f"[{link['text']}]({link['target'].removeprefix('../')})"
+    outside = target.startswith(f"{folder}../")
+    return f"[{link['text']}]({target.removeprefix('../') if outside else target})"

@@ -30,6 +30,7 @@ PASSED = {
     "import": ("{}/log.csv", "{}/imported"),
     "zoom": ("{}/open", "--tensor", "loss"),
     "runs": (),
+    "gate": ("{}/failing", "--rule", "VanishingGradient"),
     "backtest": ("{}/failing", "--rule", "VanishingGradient", "--journal", "{}/journal.jsonl"),
     "replay": ("{}/failing", "--at", "20", "--rule", "ExplodingTensor"),
     "status": (RUN,),
@@ -43,7 +44,7 @@ PASSED = {
     "doctor": ("--offline",),
     "completion": ("bash",),
 }
-FINDS_SOMETHING = {"evaluate", "report", "status", "findings"}
+FINDS_SOMETHING = {"evaluate", "gate", "report", "status", "findings"}
 BAD = {
     "inspect": (3, ("{}/nowhere",)),
     "tensor": (2, ("{}/failing", "no_such_tensor")),
@@ -58,6 +59,7 @@ BAD = {
     "import": (2, ("{}/rules.json", "{}/imported")),
     "zoom": (3, ("{}/failing", "--tensor", "loss")),
     "runs": (3, ("--stack", "nope")),
+    "gate": (2, ("{}/failing", "--max-age", "soon")),
     "backtest": (2, ("{}/failing", "--rule", "NoSuchRule")),
     "replay": (2, ("{}/failing", "--at", "7", "--rule", "VanishingGradient")),
     "status": (3, ("no-such-run",)),

@@ -22,6 +22,9 @@ REASONS = {
     "needs a training in progress",
     "runs until Ctrl-C",
     "takes minutes",
+    "needs Airflow",
+    "needs Slurm",
+    "needs a training script",
 }
 WITH_CODE = [
     page
@@ -70,5 +73,5 @@ def test_the_main_guides_have_code():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_fence_has_a_known_kind(page):
-    known = {"python", "json", "text", "text output", "console", "sh"}
+    known = {"python", "json", "yaml", "text", "text output", "console", "sh"}
     assert [block.place for block in blocks_of(page) if block.kind not in known] == []

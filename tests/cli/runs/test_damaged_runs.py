@@ -31,6 +31,7 @@ READ_RUNS = {
     "export parquet": ("export", "parquet", "{}/run", "-o", "{}/out.parquet"),
     "export tensorboard": ("export", "tensorboard", "{}/run", "-o", "{}/tensorboard"),
     "runs": ("runs", "{}/run"),
+    "gate": ("gate", "{}/run", "--rule", "ExplodingTensor"),
     "backtest": ("backtest", "{}/run", "--rule", "ExplodingTensor", "--journal", "{}/journal"),
     "replay": ("replay", "{}/run", "--at", "30", "--rule", "ExplodingTensor"),
     "zoom": ("zoom", "{}/run", "--tensor", "loss"),

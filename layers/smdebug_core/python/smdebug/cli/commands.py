@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": "Evaluate rules on a saved run",
     "watch": "Follow runs while they train",
     "ui": "Show runs in the browser while they train",
+    "gate": "Say by an exit code whether a run may pass, for pipelines",
     "rules": "List the built-in rules and their parameters",
     "compare": "Show where two runs diverge",
     "verify": "Check every checksum and index entry of a run",
@@ -65,6 +66,7 @@ _GROUPS = {
             "watch",
             "ui",
             "runs",
+            "gate",
             "backtest",
             "replay",
             "inspect",
@@ -115,6 +117,7 @@ Exit codes:
   2    usage error
   3    a run, a stack or the account cannot be reached or read
   4    internal error: a bug in smdebug
+  5-7  of `smdebug gate`: not checked, too old or stalled, not ended
   130  interrupted
 """
 

@@ -43,6 +43,16 @@ def complete_rule_or_all(
     return [*complete_rule(ctx, parameter, incomplete), *sets]
 
 
+def complete_set_or_file(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete files and the names of sets of rules."""
+    from smdebug.rules.rule_sets import SET_NAMES
+
+    sets = [CompletionItem(name) for name in SET_NAMES if _begins(name, incomplete)]
+    return [*complete_place(ctx, parameter, incomplete), *sets]
+
+
 def complete_rule_or_file(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
