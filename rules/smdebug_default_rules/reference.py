@@ -32,7 +32,8 @@ _CHOSEN = """
 If you choose what PyTorch's hook saves, it observes the training beside: at those of your steps that the default plan would save, and
 the loss at every step. These observations are no tensors of the run, and the old library does not see them. They lie in the files that
 the step has anyway, and the default rules judge such a run almost as one of the default plan. What they miss are faults between the
-steps that you chose, and those of other ranks, which save nothing.
+steps that you chose. Of several processes, those other than the first save digests at some of your steps, in small files of their own, so
+that copies of the model are compared; with `include_workers="one"` they save nothing.
 
 A run of the old library, or of another framework's hook with collections of your choice, holds tensors and no observations. The
 default rules are given what follows from its tensors, computed as they are read and not kept:

@@ -9,7 +9,8 @@ from smdebug.saving.ending import other_workers
 from smdebug.saving.planning.default_plan import due_before
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
-from smdebug_default_rules.ranks.missing_rank import all_ranks_save
+from smdebug_default_rules.ranks.missing_rank import all_ranks_save, ten_of
+from tests.saving.recording.test_observed_beside import Observing
 from tests.smdebug_default_rules.made_runs import findings_of
 
 ROUNDED = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -52,6 +53,16 @@ class Ranks:
         if hasattr(made, "_absent") and made.invoke_at_end(trial.steps()[-1]):
             found += [(trial.steps()[-1], finding) for finding in made.findings]
         return found
+
+
+class ChoosingRanks(Ranks):
+    """The same, of which weights are chosen."""
+
+    def __init__(self, place, ranks=2, *, every=10):
+        self.place = str(place)
+        config = smdebug.SaveConfig(save_interval=every)
+        chosen = {"include_regex": "weight", "save_config": config, "num_workers": ranks, "run_id": "r"}
+        self.hooks = [Observing(self.place, worker=rank, **chosen) for rank in range(ranks)]
 
 
 def test_a_parameter_that_was_equal_and_differs_is_found(tmp_path):
@@ -132,3 +143,28 @@ def test_ranks_that_are_all_there_pass(tmp_path):
 def test_the_steps_that_all_ranks_save_are_those_of_the_default_plan():
     saved = [s for s in range(9000) if s < 10 or (s <= 1000 and s % 10 == 0) or s % 100 == 0]
     assert [s for s in saved if all_ranks_save(s)] == [s for s in saved if due_before(s) % 10 == 0]
+
+
+def test_the_tens_are_those_of_the_default_plan():
+    saved = [s for s in range(9000) if s < 10 or (s <= 1000 and s % 10 == 0) or s % 100 == 0]
+    assert [ten_of(s) for s in saved] == [due_before(s) // 10 for s in saved]
+
+
+@pytest.mark.parametrize(("every", "since"), [(10, 110), (50, 150), (1, 110)])
+def test_a_rank_that_ends_early_is_found_beside_chosen_tensors(tmp_path, every, since):
+    found = ChoosingRanks(tmp_path, every=every).train(261, whole, ends={1: 61}).evaluate("MissingRank")
+    step, finding = found[0]
+    assert (step, finding.worker, finding.since) == (since + 100, "worker_1", since)
+
+
+@pytest.mark.parametrize("every", [10, 50, 1])
+def test_ranks_that_are_all_there_pass_beside_chosen_tensors(tmp_path, every):
+    assert ChoosingRanks(tmp_path, every=every).train(261, whole).evaluate("MissingRank") == []
+
+
+def test_a_copy_that_drifts_is_found_beside_chosen_tensors(tmp_path):
+    def tensors(rank, step):
+        return {"body/weight": ROUNDED + step, "norm/bias": np.ones(4) + rank * (step > 0)}
+
+    found = ChoosingRanks(tmp_path).train(11, tensors).evaluate("ReplicasDiffer")
+    assert [(step, each.tensor, each.since) for step, each in found] == [(10, "norm/bias", 10)]

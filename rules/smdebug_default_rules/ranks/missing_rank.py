@@ -34,16 +34,19 @@ class MissingRank(DefaultRule):
         self.several = False
         """Whether several ranks have saved at the same step so far."""
         self.since: dict[str, int] = {}
+        self.ten = -1
+        """The last ten of the default plan's steps of which one was observed, where tensors are chosen."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         observations = self.base_trial.observations
         if observations.expected_workers < 2:
             self.lacks("the run has a single worker")
             return
+        is_due = self._is_due(seen)
         judged = self.waiting  # digests may arrive after a step: judge it when a later one is due
         if len(observations.roots(seen.step)) > 1:
             self.waiting, self.several = seen.step, True
-        elif self.several and seen.mode in TRAINING and self._is_due(seen.step):
+        elif self.several and is_due:
             self.waiting = seen.step
         if judged is None or judged == self.waiting:
             self.looked = False
@@ -76,9 +79,15 @@ class MissingRank(DefaultRule):
                 limit=expected,
             )
 
-    def _is_due(self, step: int) -> bool:
-        mode, number = self.base_trial.mode_modestep(step)
-        return mode is not None and number is not None and all_ranks_save(number)
+    def _is_due(self, seen: ObservedStep) -> bool:
+        """Whether the ranks that run save at this step."""
+        mode, number = self.base_trial.mode_modestep(seen.step)
+        if mode is None or number is None or seen.mode not in TRAINING or not seen.facts:
+            return False
+        if not self.base_trial.observations.are_beside:
+            return all_ranks_save(number)
+        before, self.ten = self.ten, max(self.ten, ten_of(number))
+        return self.ten > before
 
 
 def all_ranks_save(step: int) -> bool:
@@ -87,3 +96,13 @@ def all_ranks_save(step: int) -> bool:
     That is every tenth of the steps that the first rank saves: 0, 10, 110 and so on to 910, then 1100, 2100.
     """
     return step in (0, 10) or (step % 100 == 10 if step < 1000 else step % 1000 == 100)
+
+
+def ten_of(step: int) -> int:
+    """Which ten of the steps of training that the default plan saves this step is in.
+
+    Where tensors are chosen, all ranks save digests at the first observed step of each.
+    """
+    if step < 10:
+        return 0
+    return 1 + (step - 10) // 100 if step <= 1000 else 11 + (step - 1100) // 1000

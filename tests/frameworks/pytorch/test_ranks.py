@@ -66,12 +66,15 @@ def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
     assert losses[0] != losses[1]
 
 
-def test_unless_told_otherwise_the_first_worker_saves_alone(run):
+def test_by_default_the_first_worker_saves_tensors_and_the_other_digests(run):
     two_ranks("one_worker", run)
     trial = smd.create_trial(str(run))
     assert trial.workers() == ["worker_0"]
     assert trial.num_workers == 1
     assert trial.has_tensor("relu_output_0")
+    assert trial.tensor("relu_output_0").workers(0) == ["worker_0"]
+    assert sorted(trial.observations.roots(0)) == ["worker_0", "worker_1"]
+    assert trial.observations.differing(0) == []  # in step, and made from one seed
 
 
 def test_ranks_have_the_same_results_with_and_without_the_hook(run):

@@ -96,11 +96,12 @@ def encode_index(
 ) -> bytes:
     """Return the index file as the old library writes it, with the additional keys.
 
-    Entries `beside` the others go into `meta`, where the old library's reader does not see them.
+    Entries `beside` the others go into `meta`, where the old library's reader does not see them. If there are
+    no others, it does not count the worker at that step.
 
     With `checksum`, the file carries its own, which every reader of ours checks.
     """
-    if not tensors and not shapes:
+    if not (tensors or shapes or beside):
         raise SMDebugValueError(
             "An index file needs a tensor or a shape: readers do not count a step that has neither"
         )

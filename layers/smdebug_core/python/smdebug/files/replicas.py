@@ -1,6 +1,6 @@
 """Workers whose copies of a model are compared by digests.
 
-    collections file   "_meta": {"replicas": {"chief": "worker_0", "workers": 8}}
+    collections file   "_meta": {"replicas": {"chief": "worker_0", "workers": 8, "beside": true}}
     index file         "meta": {"root_digests": {"parameters": "5d41402abc4b2a76b9719d911017c592"}}
 
 A root digest covers the digests of all tensors of a kind, so that equal roots mean equal copies. The chief's
@@ -26,13 +26,20 @@ class Replicas(NamedTuple):
     chief: str
     workers: int
     """How many workers there are, the chief included."""
+    beside: bool = False
+    """Whether tensors were chosen: then the others save no tensor, and are no workers to who reads these."""
+
+    def to_meta(self) -> dict[str, Any]:
+        """The replicas as the `_meta` of a collections file announces them."""
+        named = {"chief": self.chief, "workers": self.workers}
+        return {REPLICAS: {**named, "beside": True} if self.beside else named}
 
     @classmethod
     def of_run(cls, meta: Mapping[str, Any]) -> Replicas | None:
         """The replicas that the `_meta` of a collections file announces; None if it announces none."""
         match meta.get(REPLICAS):
-            case {"chief": str(chief), "workers": int(workers)} if chief and workers > 1:
-                return cls(chief, workers)
+            case {"chief": str(chief), "workers": int(workers), **more} if chief and workers > 1:
+                return cls(chief, workers, more.get("beside") is True)
         return None
 
 

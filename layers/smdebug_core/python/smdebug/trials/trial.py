@@ -19,6 +19,7 @@ from smdebug.exceptions import (
     TensorUnavailable,
 )
 from smdebug.files.names import FACTS, OBSERVATIONS, SERIES
+from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_attempt, checked_range
@@ -184,8 +185,14 @@ class Trial(Observed, ShownRun):
         return self.index.global_step(mode_step, mode)
 
     def workers(self) -> list[str]:
-        """Return the workers that have a collections file or have saved something, sorted."""
+        """Return the workers that have a collections file or have saved something, sorted.
+
+        Where tensors were chosen, workers that save digests alone are not among them.
+        """
         self.maybe_refresh()
+        replicas = Replicas.of_run(self.collection_manager.meta)
+        if replicas is not None and replicas.beside:
+            return [replicas.chief]
         return sorted({*self.index.workers, *self._run.announced_workers})
 
     def attempts(self) -> tuple[Attempt, ...]:

@@ -158,7 +158,9 @@ class BaseHook(ConfigurableHook):
     def wants(self, tensor_name: str) -> bool:
         """Return whether this tensor would be saved now: check before work that only saving needs."""
         wanted = self.recorder.wanted(tensor_name)
-        return wanted is not None and not (wanted is OBSERVED and self.recorder.observes_beside)
+        if wanted is None or wanted.by_chief:
+            return False
+        return not (wanted is OBSERVED and self.recorder.observes_beside)
 
     def takes(self, tensor_name: str) -> bool:
         """Return whether this tensor would be saved now, or observed beside those that are."""

@@ -21,7 +21,7 @@ from smdebug.config.save_config import SaveConfig
 from smdebug.config.unknown_names import unknown_collection
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError
 from smdebug.files.names import OBSERVED_COLLECTION
-from smdebug.files.replicas import REPLICAS, Replicas
+from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.ending.closing import write_all
@@ -34,7 +34,7 @@ from smdebug.saving.place.places import get_tensorboard_dir, place_for_a_run
 from smdebug.saving.place.resume import CheckpointNotes, StateStore
 from smdebug.saving.place.write_access import WriteAccess
 from smdebug.saving.planning import default_plan
-from smdebug.saving.planning.chosen_plan import ChosenPlan, ChosenPlanWithUpdates
+from smdebug.saving.planning.chosen_plan import ChosenPlan, ChosenPlanWithUpdates, ChosenReplicaPlan
 from smdebug.saving.planning.save_plan import RAW_ONLY, SavePlan, fill_in, without_tensors
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.process.companion import Companion, refuse_unevaluable
@@ -247,7 +247,7 @@ class ConfigurableHook(singleton.AnyHook):
         plan = self._plan(digests_only=replicas is not None and not is_chief)
         self.collection_manager.set_num_workers(num_workers if self.save_all_workers else 1)
         if replicas is not None:
-            self.collection_manager.update_meta({REPLICAS: replicas._asdict()})
+            self.collection_manager.update_meta(replicas.to_meta())
         saves = self.save_all_workers or is_chief or replicas is not None
         if not saves or not self._may_write(num_workers):
             return PreparedRun(plan, None, self._stop_check(None))
@@ -268,7 +268,7 @@ class ConfigurableHook(singleton.AnyHook):
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)
         if not self.dry_run and isinstance(plan, default_plan.DefaultPlan):
             self.logger.info("Saving to %s: losses, and statistics of all tensors", self.out_dir)
-        elif not self.dry_run:
+        elif not self.dry_run and (is_chief or self.save_all_workers):
             saved = ", ".join(sorted(self.include_collections))
             self.logger.info("Saving to %s, of the collections: %s", self.out_dir, saved)
         stopping = self._stop_check(writer.attempt if is_chief else None)
@@ -296,8 +296,10 @@ class ConfigurableHook(singleton.AnyHook):
 
     def _replicas(self, num_workers: int) -> Replicas | None:
         """The workers that save digests beside the chief; None if there are none."""
-        is_wanted = self.follows_default_plan and not self.options.chooses_workers
-        return Replicas(self.chief_worker, num_workers) if is_wanted and num_workers > 1 else None
+        beside = not self.follows_default_plan
+        if num_workers < 2 or self.options.chooses_workers or (beside and not self.observes_chosen):
+            return None
+        return Replicas(self.chief_worker, num_workers, beside)
 
     def _default_plan(self, *, digests_only: bool) -> SavePlan:
         self.save_config = default_plan.save_config()
@@ -319,13 +321,15 @@ class ConfigurableHook(singleton.AnyHook):
         included = [name for name in self.include_collections if name not in collections]
         for name in {*included, *without_tensors(collections.values(), built_in)}:
             self.logger.warning("%s", unknown_collection(name, {*built_in, *collections} - {name}))
-        return self._chosen_plan.prepared(collections.values(), self.include_collections, built_in)
+        plan = self._chosen_plan(digests_only)
+        return plan.prepared(collections.values(), self.include_collections, built_in)
 
-    @property
-    def _chosen_plan(self) -> type[SavePlan]:
-        """The kind of plan where tensors are chosen."""
+    def _chosen_plan(self, digests_only: bool) -> type[SavePlan]:
+        """Return the kind of plan where tensors are chosen."""
         if not self.observes_chosen:
             return SavePlan
+        if digests_only:
+            return ChosenReplicaPlan
         return ChosenPlanWithUpdates if self.measures_updates else ChosenPlan
 
     def _may_write(self, num_workers: int) -> bool:

@@ -13,14 +13,19 @@ from smdebug.config.collection import Collection
 from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.planning.default_plan import (
+    DIGESTED,
     OBSERVED,
     UPDATES,
     FirstOfBlock,
     ObservingPlan,
+    due_before,
     kind_of,
     of_default_plan,
 )
 from smdebug.saving.planning.save_plan import NO_MEMBERS, Members, ModePlan, SavePlan, Wanted
+
+_BY_CHIEF = OBSERVED._replace(observed=False, by_chief=True)
+_DIGESTED_BY_CHIEF = OBSERVED._replace(by_chief=True)
 
 
 class ChosenPlan(ObservingPlan):
@@ -57,6 +62,32 @@ class ChosenPlanWithUpdates(ChosenPlan):
     measures_updates = True
 
 
+class ChosenReplicaPlan(ChosenPlan):
+    """Keeps digests of parameters and batches where the first worker saves chosen tensors.
+
+    They are taken at the first observed step among every ten that the default plan saves, and only if a
+    chosen tensor comes at it, since the first worker saves nothing at other steps.
+    """
+
+    digests_only = True
+
+    def __init__(self, collections: Iterable[Collection]):
+        super().__init__(collections)
+        for mode in ModeKeys:
+            of_chief = self._modes[mode]
+            is_compared = mode not in self.in_blocks
+            self._modes[mode] = _FirstOfTen(of_chief, self._observing if is_compared else NO_MEMBERS)
+
+    def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
+        found = super()._wanted_now(tensor_name, due)
+        if found is None or not due & self._observing:
+            return None
+        is_digested = found.observed and kind_of(tensor_name) in DIGESTED
+        if found is OBSERVED:
+            return OBSERVED if is_digested else None
+        return _DIGESTED_BY_CHIEF if is_digested else _BY_CHIEF
+
+
 class _ObservedToo(ModePlan):
     """What is due in a mode; at some of these steps everything is observed."""
 
@@ -76,3 +107,28 @@ class _ObservedToo(ModePlan):
 
     def idle_after(self, mode_step: int) -> int:
         return self._chosen.idle_after(mode_step)
+
+
+class _FirstOfTen(ModePlan):
+    """What is due at the first observed step among every ten of the default plan."""
+
+    __slots__ = ("_first", "_observing", "_of_chief", "_ten")
+
+    def __init__(self, of_chief: ModePlan, observing: Members):
+        super().__init__(())
+        self._of_chief = of_chief
+        self._observing = observing
+        self._first = self._ten = -1
+
+    def due(self, mode_step: int) -> Members:
+        due = self._of_chief.due(mode_step)
+        ten = due_before(mode_step) // 10
+        if ten > self._ten and due & self._observing:
+            self._first, self._ten = mode_step, ten
+        return due if mode_step == self._first else NO_MEMBERS
+
+    def asks_at(self, mode_step: int) -> bool:
+        return self._of_chief.asks_at(mode_step)
+
+    def idle_after(self, mode_step: int) -> int:
+        return self._of_chief.idle_after(mode_step)

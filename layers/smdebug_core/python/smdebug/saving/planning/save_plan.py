@@ -50,6 +50,7 @@ class Wanted(NamedTuple):
     is_metric: bool  # a SageMaker metric
     observed: bool = False  # measured, and not saved itself unless it is raw as well
     zoomed: bool = False  # raw because a zoom request names it
+    by_chief: bool = False  # saved by the first worker; by this one, its digest at most
 
     @property
     def nothing(self) -> bool:

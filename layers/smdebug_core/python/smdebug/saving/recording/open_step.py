@@ -104,11 +104,13 @@ class OpenStep(StepRecording):
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
-    def write_later(self, tensors: Callable[[], Iterable[Handed]], *, beside: bool = False) -> None:
+    def write_later(
+        self, tensors: Callable[[], Iterable[Handed]], *, beside: bool = False, alone: bool = False
+    ) -> None:
         """Write arrays that are computed in the background. One that cannot be is left out.
 
         The index file holds the roots of matrices of digests. What is written `beside` the step's tensors is
-        none of them, and makes no step.
+        none of them, and makes no step unless it is written `alone`, without any.
         """
         now = time.time()
 
@@ -120,6 +122,7 @@ class OpenStep(StepRecording):
                 self._roots[kind] = root_digest(names, array.tolist())
 
         def come_next(writer: StepWriter) -> None:
+            writer.is_beside_alone = alone
             calls = [partial(compute_and_write, handed) for handed in tensors()]
             self._calls.extendleft(reversed(calls))
 

@@ -266,6 +266,10 @@ class Recorder:
                 self.carry(name, value)
             return
         try:
+            if wanted.by_chief:
+                self.open_step().has_records = True
+                if not wanted.observed:
+                    return
             if observer is not None:
                 if wanted is OBSERVED and observer.observe_again(name, value):
                     if self.open is None:
@@ -440,7 +444,8 @@ class Recorder:
             return
         if self.observes_beside:
             if self.open is not None and self.open.has_records:
-                self.open.write_later(observer.hand_over(step).tensors, beside=True)
+                taken = observer.hand_over(step)
+                self.open.write_later(taken.tensors, beside=True, alone=self._saves_digests_only())
             return
         if self.open is None and not (also_alone and observer.carries_series):
             return
@@ -472,9 +477,8 @@ class Recorder:
             return
         if not (self._was_due or run.stopping.every_step):
             return
-        # By the plan, not by what was saved: ranks that save nothing have to ask at the same steps.
-        plan = run.plan.of_mode(last.mode)
-        is_due = bool(plan.due(last.mode_step))
+        # By the plan, not by what was saved: ranks that save less have to ask at the same steps.
+        is_due = run.plan.of_mode(last.mode).asks_at(last.mode_step)
         stopped = run.stopping.stop_after(last.step, is_save_step=is_due)
         if stopped is None:
             return

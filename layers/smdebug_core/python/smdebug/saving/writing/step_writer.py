@@ -50,6 +50,8 @@ class StepWriter:
         self._mode_step = mode_step
         self._checksum: Checksum = checksum
         self._meta_extras = meta_extras
+        self.is_beside_alone = False
+        """Whether what is written beside tensors of other workers is enough for an index file."""
         self._entries: list[TensorEntry] = []
         self._beside: list[TensorEntry] = []
         self._shapes: list[ShapeRecord] = []
@@ -170,7 +172,7 @@ class StepWriter:
         """Write the index file, after `commit_events`. If it fails it can be tried again."""
         if self._closed != "written":
             raise SMDebugRuntimeError(f"{self.index_key} comes after its event file: commit that first")
-        if not self._entries and not self._shapes:
+        if not (self._entries or self._shapes or (self.is_beside_alone and self._beside)):
             return
         extras = self._meta_extras() if callable(self._meta_extras) else self._meta_extras
         meta = IndexMeta(
