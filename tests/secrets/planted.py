@@ -40,6 +40,16 @@ PAIRS = [
     "[('lr', 0.1), ('{name}', '{value}')]",
     "{{'name': '{name}', 'value': '{value}'}}",
     "first line\n{name}: {value}\nlast line",
+    "lr: 0.1\n{name}: |\n  {value}\nn: 1",
+    "{name}: >-\n    {value}\nn: 1",
+    "a:\n  {name}:\n  - {value}\n  n: 1",
+    "{name}: &anchor {value}",
+    "{name}: !!str '{value}'",
+    "Settings({name}=SecretStr('{value}'), n=1)",
+    "&quot;{name}&quot;: &quot;{value}&quot;",
+    "{{\\u0022{name}\\u0022:\\u0022{value}\\u0022}}",
+    '<add key="{name}" value="{value}" />',
+    "{name}\uff1a{value}",
 ]
 
 #: Forms that say by themselves what is secret.
@@ -92,6 +102,19 @@ FORMS = [
     "Cookie: session={value}; a=b",
     "wandb.login(key='{value}')",
     "redirect=https%3A%2F%2Fhost%3Ftoken%3D{value}",
+    "next=https%3A%2F%2Fme%3A{value}%40host.example.org%2F",
+    'Authorization: Hawk id="me", mac="{value}"',
+    "Authorization: AWS4-HMAC-SHA256 Credential=me/2026, SignedHeaders=host, Signature={value}",
+    "curl -u me:{value} https://host",
+    "curl --user 'me:{value}' https://host",
+    "postgresql://me:my {value}@db.host.com/name",
+    "mysql://me:my'{value}@db.host.com/name",
+    "setx HF_TOKEN {value}",
+    "| api_key | {value} |",
+    "mysql -u root -pa1{value} name",
+    "Invalid API key provided: a1{value}",
+    "tokens:\n  - a1{value}\n  - gpt2\nn: 1",
+    "password: |\n  first\n  {value}\n\n  last\nn: 1",
 ]
 
 #: Tokens of well-known services, which need no name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
@@ -13,9 +14,11 @@ import smdebug
 from smdebug.companion.alerts import Alerts
 from smdebug.config.hyperparameters import flat_config
 from smdebug.exceptions import SMDebugValueError
+from smdebug.files.collections_file import LostSteps
 from smdebug.files.names import ORIGIN, STOP_KEY
 from smdebug.files.observations import Layout
 from smdebug.files.origin import Origin
+from smdebug.files.zoom_request import ZoomRequest
 from smdebug.launching.scripts import main
 from smdebug.logger import SafeFormatter, get_logger
 from smdebug.notebook.tables import run_html
@@ -24,6 +27,7 @@ from smdebug.runs.requests.stopping import request_stop
 from smdebug.saving.process.training_arguments import plain_arguments
 from smdebug.secrets.values import LEFT_OUT
 from smdebug.service.log_lines import log_line
+from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
 from smdebug.ui.web.routes import problem
 from tests.cli.conftest import ask  # noqa: F401 - a fixture
@@ -35,7 +39,7 @@ IN_TAGS, IN_ARGUMENTS = 40, 150
 
 
 def trained(place, **options):
-    with smdebug.Hook(str(place), **options) as hook:
+    with smdebug.Hook(place, **options) as hook:
         for _ in range(3):
             with hook.step():
                 hook.record("loss", np.float32(1))
@@ -321,3 +325,49 @@ def test_the_lines_that_migrate_shows_have_no_secret(tmp_path, ask):  # noqa: F8
     assert "old.py" in shown[0].out
     assert LEFT_OUT in shown[0].out
     assert cores_in("".join(answer.out + answer.err for answer in shown)) == set()
+
+
+def test_the_reason_of_lost_steps_has_no_secret():
+    class Refusing(MemoryStorage):
+        def create(self, key):
+            if "000000000001" in key:
+                raise OSError(errno.EIO, "PUT https://b/k?X-Amz-Signature=qZ00001Xk9v: Bearer qZ00002Xk9v")
+            return super().create(key)
+
+    place = Refusing()
+    trained(place, save_config=smdebug.SaveConfig(save_interval=1))
+    files = [place.read(key) for key in place.list("")]
+    assert sum(b"X-Amz-Signature=***" in content for content in files) == 2
+    assert cores_in(b"".join(files)) == set()
+    said = str(create_trial(place).missing_steps)
+    assert "1 step is missing (first: 1): OSError" in said
+    assert cores_in(said) == set()
+
+
+def test_the_reason_of_lost_steps_that_an_older_version_has_written_has_no_secret():
+    lost = LostSteps.named_in({"lost_steps": {"count": 1, "reason": "token=qZ00001Xk9v"}})
+    assert lost is not None
+    assert lost.reason == "token=***"
+
+
+def test_a_request_to_zoom_has_no_secret():
+    content = ZoomRequest(("fc",), reason="after token=qZ00001Xk9v").encode()
+    assert b"token=***" in content
+    assert cores_in(content) == set()
+
+
+def test_an_imported_log_has_no_secret(tmp_path, ask):  # noqa: F811
+    folder = tmp_path / "log"
+    folder.mkdir()
+    (folder / "metrics.csv").write_text("step,loss\n" + "".join(f"{n},0.5\n" for n in range(9)))
+    (folder / "hparams.yaml").write_text(
+        'lr: 0.1\nhub_token: qZ00002Xk9v\nnote: \'{"api_key": "qZ00003Xk9v"}\'\n'
+        "args: [--token, qZ00004Xk9v]\n"
+    )
+    answer = ask("import", folder, tmp_path / "run")
+    assert answer.code == 0, answer.err
+    config = create_trial(str(tmp_path / "run")).origin.config
+    assert config["lr"] == 0.1
+    assert config["hub_token"] == LEFT_OUT
+    assert cores_in((tmp_path / "run" / ORIGIN).read_bytes()) == set()
+    assert cores_in(answer.out + answer.err) == set()

@@ -13,6 +13,8 @@ HOSTILE = [
     "Bearer ", "password:\n", "password:", "password is ", "key:", "--api-key -", "http://h/?a=&",
     "http://h/hooks/", "hooks.slack.com/", "{'name':'", "password={", "login ", "%3D", "token%3D", "1", "A",
     "Ab", "a_", "X=1,", "a;b=", "\u00e9", "((", "12345678:AA",
+    "token: |\n a", "token:\n- a\n", "token:\n", " -p", " -p1abcdefg", " -u a:", "%3A%2F%2F", "%3A", "token,",
+    "token|", "&quot;", "token: &a ", "token: a(", "\\u0022", 'name="a" ', "token a b: ", "://a:b ",
 ]  # fmt: skip
 PROGRAM = """
 import sys
@@ -22,7 +24,7 @@ from smdebug.secrets.texts import redacted
 for piece in eval(sys.stdin.read()):
     assert isinstance(redacted(piece * ({size} // len(piece))), str)
     text = piece * ({size} // 10 // len(piece))
-    for hostile in ("token=" + text, "https://" + text):
+    for hostile in ("token=" + text, "https://" + text, "x=1 " + text, "Authorization: x " + text):
         assert isinstance(redacted(hostile), str)
         assert isinstance(redacted_argument(hostile), str)
     assert len(redacted_command(["--api-key", "-" + text])) == 2

@@ -32,6 +32,7 @@ CLOSED: Final = "closed"
 _LAST_STEP, _STEPS_WRITTEN = "last_step", "steps_written"
 _LOST_STEPS: Final = "lost_steps"
 _LONGEST_REASON: Final = 500  # characters
+_LONGEST_CHECKED: Final = 5_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class LostSteps:
         """Return the entry of `meta`; none if nothing was lost."""
         if not self.count:
             return {}
-        return {_LOST_STEPS: {**vars(self), "reason": self.reason[:_LONGEST_REASON]}}
+        return {_LOST_STEPS: {**vars(self), "reason": _shown(self.reason)}}
 
     @classmethod
     def named_in(cls, meta: Mapping[str, Any]) -> LostSteps | None:
@@ -59,7 +60,14 @@ class LostSteps:
             return None
         reason = lost.get("reason")
         first, last = whole_number(lost.get("first")), whole_number(lost.get("last"))
-        return cls(count, first, last, reason[:_LONGEST_REASON] if type(reason) is str else "")
+        return cls(count, first, last, _shown(reason) if type(reason) is str else "")
+
+
+def _shown(reason: str) -> str:
+    """Return the reason without secrets: an error of a storage may quote a request."""
+    from smdebug.secrets.texts import redacted  # few runs lose a step
+
+    return redacted(reason[:_LONGEST_CHECKED])[:_LONGEST_REASON]
 
 
 class ClosingNote(NamedTuple):

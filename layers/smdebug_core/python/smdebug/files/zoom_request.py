@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from smdebug.secrets.texts import redacted
+
 STEPS = 10
 MOST_STEPS = 1000
 MOST_PATTERNS = 100
@@ -34,7 +36,8 @@ class ZoomRequest(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the content of the object."""
-        given = {name: value for name, value in self._asdict().items() if value not in (None, ())}
+        shown = self._replace(reason=redacted(self.reason))
+        given = {name: value for name, value in shown._asdict().items() if value not in (None, ())}
         return (json.dumps(given, ensure_ascii=False, indent=2) + "\n").encode()
 
     @classmethod

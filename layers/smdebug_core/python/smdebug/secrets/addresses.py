@@ -9,6 +9,9 @@ from smdebug.secrets.values import LEFT_OUT, is_kept, is_random
 
 _BEGIN = re.compile(r"(?:(?<![A-Za-z0-9+.-])|(?<=[-+.]))([A-Za-z][A-Za-z0-9+]{0,19})://")
 _END = re.compile(r"[\s\"'`<>\\]")
+#: `me:my pass@host`: a password in which a space or a quote ends what looks like the address.
+_GOES_ON = re.compile(r"[^/?#@:\s]{0,64}:(?!\d{1,5}(?!\w))[^/?#@\s]{1,100}+")
+_REST_OF_USER = re.compile(r"[ \"'`<>][^\s@/:\"'`<>]{1,60}+(?=@[\w-])")
 _PARAMETER = re.compile(r"([?&;#])([\w.\-~%\[\]$]++)=([^&;#]*+)")
 _HOST_AFTER = re.compile(
     r"(?:[\w-]{1,63}\.){1,8}[A-Za-z][\w-]{0,62}(?:[:/?#,]|$)|localhost\b|[\w-]{1,63}:\d{2,5}(?:[/?#,]|$)"
@@ -52,6 +55,10 @@ def without_address_secrets(text: str) -> str:
         end = begins[number + 1].start() if number + 1 < len(begins) else len(text)
         found = _END.search(text, start, end)
         end = found.start() if found else end
+        if found and _GOES_ON.fullmatch(text, start, end) and (rest := _REST_OF_USER.match(text, end)):
+            parts += [text[done:start], LEFT_OUT]
+            done = rest.end()
+            continue
         parts += [text[done:start], _redacted(begin[1].lower(), text[start:end])]
         done = end
     return "".join([*parts, text[done:]])

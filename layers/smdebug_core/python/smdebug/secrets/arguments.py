@@ -93,7 +93,8 @@ def _after_option(expected: Secrecy | _Next, argument: str, not_secret: Collecti
             )
         case _Next.USER:
             user, colon, password = argument.partition(":")
-            is_pair = colon and password and "//" not in argument
+            is_id = user.isdigit() and password.isdigit()  # of a user and a group
+            is_pair = colon and password and "//" not in argument and not is_id
             return f"{user}:{LEFT_OUT}" if is_pair else redacted(argument, not_secret)
         case _Next.ADDRESS:
             return redacted(only_host(argument), not_secret)

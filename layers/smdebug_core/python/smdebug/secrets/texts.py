@@ -12,20 +12,26 @@ from typing import Final
 
 from smdebug.secrets.addresses import only_host, without_address_secrets
 from smdebug.secrets.forms import without_known_forms
+from smdebug.secrets.layouts import begin_of_value, end_of_parameters, lines_below, without_options
 from smdebug.secrets.names import Secrecy, names_address, secrecy_of, word_set
 from smdebug.secrets.values import LEFT_OUT, is_kept, is_random
 
 _GAP: Final = r"[^\S\n]{0,40}"
 _TYPED: Final = rf":{_GAP}(?:str|bytes|SecretStr|Optional\[str\]){_GAP}="
+#: A quote, as JSON in JSON, HTML and JavaScript write it.
+_MARK: Final = r"\\{0,8}[\"'`]|&quot;|&#3[49];|\\{1,8}u002[27]"
 #: A name with what separates it from its value: `NAME=`, `name: `, `"name": `, `['name'] = `, `name%3D`.
 _NAME = re.compile(
-    r"(?<![\w.\-])(?P<name>[\w.\-]*[A-Za-z][\w.\-]*+)(?:"
-    rf"(?P<quote>\\{{0,8}}[\"'`])?(?:\])?(?:{_GAP}(?:{_TYPED}|=>|:=|==?|:){_GAP}|%3[ADad])"
+    r"(?<![\w.\-])(?P<name>(?:[^\WA-Za-z]|[.\-])*+[A-Za-z][\w.\-]*+)(?:"
+    rf"(?P<quote>{_MARK})?(?:\])?(?:{_GAP}(?:{_TYPED}|=>|:=|==?|:|\uff1a){_GAP}|%3[ADad])"
     rf"|(?P<comma>\\{{0,8}}[\"']){_GAP},{_GAP}(?=\\{{0,8}}[\"'])"
-    r"|(?P<space>[^\S\n]{1,8}(?=\S))|(?P<tag>>))"
+    r"|(?P<space>[^\S\n]{1,8}(?=[^\s|])|[^\S\n]{0,8}[|,][^\S\n]{0,8}(?=[^\s\"'`]))|(?P<tag>>))"
 )
-_QUOTE = re.compile(r"[bBrRuUfF]{0,2}(\\{0,8}(?:\"\"\"|'''|[\"'`]))|(?:%22)")
+_QUOTE = re.compile(
+    r"[bBrRuUfF]{0,2}(\\{0,8}(?:\"\"\"|'''|[\"'`]))|(&quot;|&#3[49];|\\{1,8}u002[27])|(?:%22)"
+)
 _WORD = re.compile(r"(?:[^\s,;&\"'`<>|)\]}]++|[,;&|)\]}](?![\s,;&)\]}\"'`]|$|[\w.\-]{1,60}\s{0,3}[=:]))++")
+_CELL = re.compile(r"[^\s,;|\"'`]*+")
 _LINE = re.compile(r"[^\n\"'`\\]++")
 _INDENT = re.compile(r"[ \t]{0,40}")
 _BRACKETS = re.compile(r"[\[\](){}]")
@@ -41,11 +47,17 @@ _SAID = re.compile(
     r"(?i)(?<![\w-])(pass(?:word|wort|phrase|code)|token|secret|(?:api|access|secret)[ _-]key|pin|pw)"
     r"(\s{1,3}(?:is|was|ist|are)\s{1,3}|\s{1,3})([^\s\"'`]+)"
 )
+#: `Invalid API key provided: …`
+_PROVIDED = re.compile(
+    r"(?i)(?<![\w-])(?:pass(?:word|wort|phrase|code)|token|secret|(?:api|access|secret)[ _-]key)"
+    r"(?:\s[a-z]{2,12}){1,3}\s?[:=]\s{0,3}[\"'`]?(?P<value>[^\s\"'`]{8,200})"
+)
 _BARE_USER = re.compile(
     r"(?<![\w.\-:@/])([\w.\-]{1,64}):([^\s@:/\"'`*]{1,200})@(?=(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,}|localhost|tcp\(|\d{1,3}\.\d{1,3}\.)"
 )
 _NAMED_VALUE = re.compile(
-    r"(?i)([\"'](?:name|key)[\"']\s{0,4}:\s{0,4}[\"'])([\w.\-]{1,120})([\"']\s{0,4},\s{0,4}[\"']value[\"']\s{0,4}:\s{0,4}[\"'])"
+    r"(?i)([\"'](?:name|key)[\"']\s{0,4}:\s{0,4}[\"']|(?<!\w)(?:name|key|id)=[\"'])([\w.\-]{1,120})"
+    r"([\"']\s{0,4},\s{0,4}[\"']value[\"']\s{0,4}:\s{0,4}[\"']|[\"']\s{1,4}value=[\"'])"
     r"([^\"'\n]*)"
 )
 
@@ -65,7 +77,8 @@ def redacted(text: str, not_secret: Collection[str] = ()) -> str:
         text = _NAMED_VALUE.sub(_named_value, text)
     if _MAY_HOLD_A_PAIR.search(text):
         text = _without_pairs(text, not_secret)
-    text = _BEARER.sub(_bearer, text)
+    text = _BEARER.sub(_bearer, without_options(text))
+    text = _PROVIDED.sub(_provided, text)
     return _SAID.sub(_said, text)
 
 
@@ -75,7 +88,7 @@ def redacted_line(error: BaseException) -> str:
 
 
 _SHORTEST = 5
-_MAY_HOLD_A_PAIR = re.compile(r"[=:,>]|%3|(?<![\w.\-])-")
+_MAY_HOLD_A_PAIR = re.compile(r"[=:,>|\uff1a]|%3|(?<![\w.\-])-|[A-Za-z]_[A-Za-z]")
 
 
 def _without_pairs(text: str, not_secret: Collection[str]) -> str:
@@ -112,6 +125,8 @@ def _secret_after(text: str, found: re.Match[str], not_secret: Collection[str]) 
     if secrecy is Secrecy.NONE:
         is_address = names_address(plain) and (found["space"] is None or is_option)
         return _address(text, found) if is_address else None
+    if ":" in found[0] and (below := lines_below(text, found.start(), found.end(), secrecy)):
+        return below
     start, end = _value(text, found, plain.lower(), secrecy)
     value = text[start:end]
     if found["space"] is not None and (value.lower().rstrip(".,:") in _PROSE or _OPTION.fullmatch(value)):
@@ -133,9 +148,12 @@ def _value(text: str, found: re.Match[str], name: str, secrecy: Secrecy) -> tupl
     if found["tag"] is not None:
         end = text.find("<", start)
         return start, len(text) if end < 0 else end
+    if found["space"] is not None and found[0].rstrip()[-1] in "|," and (cell := _CELL.match(text, start)):
+        return start, cell.end()
+    start = begin_of_value(text, start)
     quote = _QUOTE.match(text, start)
     if quote:
-        return quote.end(), _end_of_quoted(text, quote.end(), quote[1] or "%22")
+        return quote.end(), _end_of_quoted(text, quote.end(), quote[1] or quote[2] or "%22")
     if text[start : start + 1] in ("[", "(", "{"):
         return (start, start) if secrecy is Secrecy.IF_RANDOM else (start, _end_of_brackets(text, start))
     inside = found["quote"] is not None
@@ -143,7 +161,7 @@ def _value(text: str, found: re.Match[str], name: str, secrecy: Secrecy) -> tupl
     begins_line = found.start() == 0 or text[found.start() - 1] == "\n"
     is_password = secrecy is Secrecy.ALWAYS and ":" in found[0] and begins_line
     if not inside and (is_header or is_password) and (line := _LINE.match(text, start)):
-        return start, line.end()
+        return start, max(line.end(), end_of_parameters(text, start) if is_header else 0)
     end = _end_of_word(text, start)
     if end == start and secrecy is Secrecy.ALWAYS and text[start : start + 1] == "\n":
         start += 1 + len(_INDENT.match(text, start + 1)[0])  # type: ignore[index]
@@ -184,7 +202,7 @@ def _address(text: str, found: re.Match[str]) -> tuple[int, int] | None:
     """Return where the path of the address begins and ends that a name such as `hook_url` has."""
     quote = _QUOTE.match(text, found.end())
     start = quote.end() if quote else found.end()
-    end = _end_of_quoted(text, start, quote[1] or "%22") if quote else _end_of_word(text, start)
+    end = _end_of_quoted(text, start, quote[1] or quote[2] or "%22") if quote else _end_of_word(text, start)
     address = text[start:end]
     if "://" not in address[:40]:
         return None
@@ -224,3 +242,12 @@ def _looks_drawn(value: str) -> bool:
 def _named_value(found: re.Match[str]) -> str:
     begin, name, between, value = found.groups()
     return found[0] if is_kept(secrecy_of(name), value) else f"{begin}{name}{between}{LEFT_OUT}"
+
+
+def _provided(found: re.Match[str]) -> str:
+    """Leave out what an error quotes, if it looks drawn by lot."""
+    value = found["value"].rstrip(".,;:!?)")
+    if not (is_random(value) and any(map(str.isdigit, value))):
+        return found[0]
+    at = found.start("value") - found.start()
+    return f"{found[0][:at]}{LEFT_OUT}{found[0][at + len(value) :]}"
