@@ -26,6 +26,7 @@ from local_aws.control import Control
 from local_aws.deployment.assembly import Assembly
 from local_aws.deployment.deployed import Deployed
 from local_aws.deployment.wheels import link_layer, link_runtime
+from local_aws.distributed_maps import run_distributed_maps
 from local_aws.errors import LocalStackError, explain_os_error
 from local_aws.gate import OWNER, Application, Gate, KnownKey
 from local_aws.limits import Limits
@@ -199,6 +200,7 @@ class Cloud:
         moto_fixes.import_workflows_without_ec2()
         limit_table(self._limits, self.clock.now)
         limit_executions(self._limits)
+        run_distributed_maps(self._limits)
         limit_events(self._limits)
         validate_notifications()
         follow_messages(self._lineages)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 
 from local_aws.deployment.deployed import QueueMapping
+from local_aws.distributed_maps import as_moto_reads, children_of, refuse_wrong_maps
 from local_aws.errors import LocalStackError
 from local_aws.limits import Limits
 from local_aws.permissions.calls import Permission
@@ -106,12 +108,17 @@ def state_machine(deployment: Deployment, name: str, properties: Properties) -> 
         definition = definition.replace(f"${{{placeholder}}}", str(value))
     machine = deployment.name(name, properties.get("StateMachineName"), 80)
     role = properties["RoleArn"]
+    kind = properties.get("StateMachineType", "STANDARD")
+    maps = children_of(json.loads(definition))
+    refuse_wrong_maps(json.loads(definition), kind)
     arn = deployment.client("stepfunctions").create_state_machine(
         name=machine,
-        definition=definition,
+        definition=as_moto_reads(definition),
         roleArn=role,
-        type=properties.get("StateMachineType", "STANDARD"),
+        type=kind,
     )["stateMachineArn"]
+    if maps:  # https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
+        deployment.check_at_end(role, Permission("states:StartExecution", arn))
     deployment.deployed.machines[arn] = role
     deployment.final_checks.append(lambda: deployment.policies.may_assume("states.amazonaws.com", role, arn))
     if "LoggingConfiguration" in properties:
