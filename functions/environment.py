@@ -165,3 +165,28 @@ class ActEnvironment(TableAccess, ChecksAccess, TopicAccess):
 @dataclass(frozen=True, kw_only=True)
 class NotifyEnvironment(TableAccess, TopicAccess):
     """The variables of notify."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestEnvironment(TableAccess):
+    """The variables of judge_runs: the bucket with the runs, and its memory for the price."""
+
+    bucket: str = _variable("SMDEBUG_BUCKET")
+    memory_mb: int = _variable("SMDEBUG_BACKTEST_MEMORY", int)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxedBacktestEnvironment(BacktestEnvironment):
+    """The variables of prepare_backtest."""
+
+    reading_role: str = _variable("SMDEBUG_BACKTEST_ROLE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightlyEnvironment(BacktestEnvironment):
+    """The variables of plan_nightly."""
+
+    default_rules: tuple[str, ...] = _variable("SMDEBUG_DEFAULT_RULES", _strings)
+    machine: str = _variable("SMDEBUG_BACKTESTS")
+    at_once: int = _variable("SMDEBUG_BACKTESTS_AT_ONCE", int)
+    budget: float = _variable("SMDEBUG_NIGHTLY_BUDGET", float)

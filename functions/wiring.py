@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from functions.environment import (
     ActEnvironment,
+    BacktestEnvironment,
     BadEnvironment,
     ChecksAccess,
     ClaimEnvironment,
     CustomRuleNames,
     IndexAccess,
+    NightlyEnvironment,
     NotifyEnvironment,
+    SandboxedBacktestEnvironment,
     ScheduleAccess,
     TableAccess,
     TopicAccess,
@@ -24,6 +27,8 @@ from functions.environment import (
 from functions.world import Settings, World
 
 if TYPE_CHECKING:
+    from functions.backtests.nightly import NightlyPorts
+    from functions.backtests.ports import BacktestPorts
     from functions.followup.actions import ActionPorts
     from functions.followup.notifications import NotificationPorts
     from functions.followup.webhooks import WebhookPorts
@@ -99,6 +104,49 @@ def action_ports() -> ActionPorts:
         checks=_checks(environment),
         clock=SystemClock(),
         endpoints=Endpoints(environment.alert_emails, environment.alert_phone_numbers),
+    )
+
+
+@cache
+def backtest_ports() -> BacktestPorts:
+    """Return what judging the runs of a backtest needs."""
+    from functions.adapters.aws import CredentialsOfRole, SystemClock
+    from functions.backtests.ports import BacktestPorts
+    from functions.backtests.spending import PurseInTable
+    from smdebug.storage import open_storage
+
+    lends = "SMDEBUG_BACKTEST_ROLE" in os.environ
+    given = SandboxedBacktestEnvironment if lends else BacktestEnvironment
+    environment = given.read(os.environ)
+    clock = SystemClock()
+    role = environment.reading_role if isinstance(environment, SandboxedBacktestEnvironment) else ""
+    return BacktestPorts(
+        open_storage(f"s3://{environment.bucket}"),
+        PurseInTable(_items_in(environment), clock.now),
+        clock,
+        CredentialsOfRole(role, lambda: client("sts")) if role else _NotGiven("credentials to lend"),
+        environment.memory_mb,
+        role.split(":")[1] if role else "aws",
+    )
+
+
+@cache
+def nightly_ports() -> NightlyPorts:
+    """Return what planning the nightly backtest needs."""
+    from functions.adapters.aws import SystemClock, Workflows
+    from functions.backtests.nightly import NightlyPorts
+    from smdebug.backtesting.deployed.plan import Capacity
+    from smdebug.storage import open_storage
+
+    environment = NightlyEnvironment.read(os.environ)
+    return NightlyPorts(
+        open_storage(f"s3://{environment.bucket}"),
+        _items_in(environment),
+        Workflows(environment.machine, lambda: client("stepfunctions")),
+        SystemClock(),
+        environment.default_rules,
+        Capacity(environment.at_once, environment.memory_mb),
+        environment.budget,
     )
 
 

@@ -114,6 +114,12 @@ class CustomRules(Construct):
         """The functions that run untrusted code."""
         return self._functions
 
+    def backtest_sandbox(self, shared: Shared) -> PythonFunction:
+        """The same sandbox again, for backtests: rules of live runs do not wait for them."""
+        return self._untrusted(
+            "BacktestSandbox", "Runs a rule from its source code, for backtests", shared, None, reserved=0
+        )
+
     def let_know_rules(self, function: PythonFunction) -> None:
         """Know which rules are deployed, and which function runs each."""
         names = {rule: deployed.name for rule, deployed in sorted(self._function_of.items())}
@@ -160,7 +166,14 @@ class CustomRules(Construct):
         function.may("sts:AssumeRole", on=[role.role_arn])
         function.knows(RULE_ROLE, role.role_arn)
 
-    def _untrusted(self, id: str, does: str, shared: Shared, code: lambda_.Code | None) -> PythonFunction:
+    def _untrusted(
+        self,
+        id: str,
+        does: str,
+        shared: Shared,
+        code: lambda_.Code | None,
+        reserved: int | None = None,
+    ) -> PythonFunction:
         return PythonFunction(
             self,
             id,
@@ -172,7 +185,7 @@ class CustomRules(Construct):
             scratch_mb=shared.settings.scratch_mb,
             is_trusted=False,
             code=code,
-            reserved=shared.settings.custom_concurrency,
+            reserved=shared.settings.custom_concurrency if reserved is None else reserved,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
+from infra.backtesting.backtests import Backtests
 from infra.foundation import Foundation
 from infra.functions import Functions
 
@@ -22,6 +23,7 @@ class Outputs(Construct):
         workflow: str,
         dashboard: str,
         alarms_topic: str,
+        backtests: Backtests | None = None,
     ) -> None:
         super().__init__(scope, id)
         bucket = foundation.bucket
@@ -37,6 +39,11 @@ class Outputs(Construct):
         self._add("Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings")
         self._add("EvaluationLog", evaluation_log, "The log of the built-in rules")
         self._add("CustomRuleLogs", ",".join(custom_logs), "The logs of custom rules")
+        if backtests is not None:
+            self._add("Backtests", backtests.arn, "The state machine of `smdebug backtest --deployed`")
+            self._add(
+                "BacktestCapacity", backtests.capacity, "How many calls judge at once, and their memory"
+            )
         if not bucket.is_our_own:
             self._add(
                 "TurnOnEvents",

@@ -21,10 +21,22 @@ _CONTEXT = {
 }
 
 
-def table() -> str:
+BACKTESTS = Settings(backtests_at_once=2, nightly_backtest=True)
+
+
+def tables() -> str:
+    """Return the table of the default settings, and that of what backtests add to it."""
+    usual, with_backtests = (table(settings).splitlines() for settings in (Settings(), BACKTESTS))
+    added = [row for row in with_backtests if row not in usual]
+    return "\n".join(
+        [*usual, "", "With `backtests_at_once` and `nightly_backtest` also:", "", *usual[:2], *added]
+    )
+
+
+def table(settings: Settings) -> str:
     """Return one row per permission of each role, with the reason where it is on a pattern."""
     app = cdk.App(context=_CONTEXT, builtin_cloud_formation_validation=False)
-    stack = DebuggerStack(app, "Stack", settings=Settings())
+    stack = DebuggerStack(app, "Stack", settings=settings)
     reasons = dict(_reasons(stack))
     template = app.synth().get_stack_by_name("Stack").template
     rows = ["| Role | may | on | because |", "|---|---|---|---|"]
@@ -38,7 +50,7 @@ def table() -> str:
 def written_into(page: str) -> str:
     """Return the page with an up-to-date table."""
     before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
 
 
 def _statements(resources: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

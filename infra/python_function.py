@@ -13,9 +13,10 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
+from infra.log_retentions import LOG_RETENTIONS
 from infra.packaging.assets import ROOT, bundle, copied
 from infra.packaging.fingerprints import fingerprint_of
-from infra.settings import LOG_RETENTIONS, Architecture, Settings
+from infra.settings import Architecture, Settings
 
 _FUNCTIONS = ROOT / "functions"
 

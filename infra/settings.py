@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from infra import tenants
+from infra.backtesting import share as backtest_share
+from infra.log_retentions import LOG_RETENTIONS
 
 
 class SettingsError(ValueError):
@@ -36,31 +38,6 @@ class Architecture(StrEnum):
 
 SMALLEST_ACCOUNT = 10  # the concurrency of a new account
 DEFAULT_RULES = ("default",)
-#: Days that CloudWatch can keep logs for, with the names that the CDK gives them.
-LOG_RETENTIONS = {
-    1: "ONE_DAY",
-    3: "THREE_DAYS",
-    5: "FIVE_DAYS",
-    7: "ONE_WEEK",
-    14: "TWO_WEEKS",
-    30: "ONE_MONTH",
-    60: "TWO_MONTHS",
-    90: "THREE_MONTHS",
-    120: "FOUR_MONTHS",
-    150: "FIVE_MONTHS",
-    180: "SIX_MONTHS",
-    365: "ONE_YEAR",
-    400: "THIRTEEN_MONTHS",
-    545: "EIGHTEEN_MONTHS",
-    731: "TWO_YEARS",
-    1096: "THREE_YEARS",
-    1827: "FIVE_YEARS",
-    2192: "SIX_YEARS",
-    2557: "SEVEN_YEARS",
-    2922: "EIGHT_YEARS",
-    3288: "NINE_YEARS",
-    3653: "TEN_YEARS",
-}
 IN_SSM = "ssm:"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
@@ -96,6 +73,12 @@ class Settings:
     """What the custom rules of one run may use in a day; then they are stopped."""
     custom_concurrency: int = 0
     """How many of each function with custom rules may run at once; needs an account with 200 or more."""
+    backtests_at_once: int = 0
+    """How many calls judge runs at once for `smdebug backtest --deployed`; 0 deploys nothing for it."""
+    nightly_backtest: bool = False
+    """Whether the default rules of today judge each night the runs that saved a step on the day before."""
+    nightly_budget: int = 5
+    """Dollars that such a night may cost; a night that would cost more is left out."""
     workflow_type: WorkflowType = WorkflowType.EXPRESS
     """`express` costs a tenth; `standard` keeps the history of each execution for 90 days."""
     alert_emails: tuple[str, ...] = ()
@@ -142,6 +125,7 @@ class Settings:
             self._check_buckets,
             self._check_tenants,
             self._check_budget,
+            self._check_backtests,
             self._check_endpoints,
             self._check_numbers,
             self._check_default_rules,
@@ -212,6 +196,10 @@ class Settings:
                 f"job reserves {LONGEST_JOB} s of {self.memory_mb} MB, and a run may have "
                 f"{self.custom_rules_per_run} at once."
             )
+
+    def _check_backtests(self) -> None:
+        if problem := backtest_share.problem_with(self):
+            raise SettingsError(problem)
 
     def _check_stack(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", self.stack):

@@ -9,6 +9,7 @@ from constructs import Construct
 from infra import names, tenants
 from infra.alerting.alarms import Alarms, Watched
 from infra.alerting.alarms_topic import AlarmsTopic
+from infra.backtesting.backtests import Backtests
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
 from infra.functions import Functions
@@ -42,6 +43,17 @@ class TrainingDebugger(Construct):
         )
         grant(functions, foundation, workflow, settings)
         add_triggers(self, functions, foundation)
+        backtests = (
+            Backtests(
+                self,
+                "Backtests",
+                shared=self._shared,
+                foundation=foundation,
+                custom=functions.custom,
+            )
+            if settings.backtests_at_once
+            else None
+        )
         dashboard = self._monitor(functions, foundation, workflow)
 
         self.bucket_name = foundation.bucket.name
@@ -58,18 +70,19 @@ class TrainingDebugger(Construct):
             workflow=workflow.arn,
             dashboard=dashboard,
             alarms_topic=self.alarms_topic_arn,
+            backtests=backtests,
         )
 
     def _functions(self, foundation: Foundation) -> Functions:
         settings = self.settings
         layer = CoreLayer(self, "CoreLayer", architecture=settings.architecture, local=settings.local)
-        shared = Shared(
+        self._shared = Shared(
             layer.version,
             foundation.undelivered.queue,
             settings,
             _environment(settings, foundation),
         )
-        return Functions(self, shared=shared, schedules=foundation.schedules)
+        return Functions(self, shared=self._shared, schedules=foundation.schedules)
 
     def _monitor(self, functions: Functions, foundation: Foundation, workflow: EvaluationWorkflow) -> str:
         """Add alarms and a dashboard; return the name of the dashboard."""

@@ -20,6 +20,8 @@ from local_aws.errors import WaitedTooLong
 from local_aws.inbox import Inbox, peek
 from local_aws.template import REGION
 
+_BACKTESTS = {"Backtests": "SMDEBUG_BACKTESTS", "BacktestCapacity": "SMDEBUG_BACKTEST_CAPACITY"}
+
 
 @dataclass(frozen=True)
 class Invocation:
@@ -128,6 +130,11 @@ class LocalAws:
             "SMDEBUG_TABLE": self.outputs["StepIndex"],
             "SMDEBUG_BUCKET": self.bucket,
             "SMDEBUG_LOG_GROUPS": ",".join(self.log_groups),
+            **{
+                variable: self.outputs[output]
+                for output, variable in _BACKTESTS.items()
+                if output in self.outputs
+            },
         }
 
     def client(self, service: str) -> Any:

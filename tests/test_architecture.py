@@ -78,6 +78,8 @@ ARROWS = {
         "logger",
         "rules",
         "runs",
+        "service.backtests",
+        "service.costs",
         "storage",
         "trials",
         "ui.embedding",

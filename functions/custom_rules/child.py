@@ -51,7 +51,26 @@ def main() -> None:
     limit(job["limits"])
     sys.path += job["path"]
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    work_off(job, answers, begun)
+    if "task" in job:
+        judge_run(job, answers)
+    else:
+        work_off(job, answers, begun)
+
+
+def judge_run(job: Mapping[str, Any], answers: Answers) -> None:
+    """Judge a whole run, for a backtest."""
+    import logging
+    from pathlib import Path
+    from tempfile import mkdtemp
+
+    from smdebug.backtesting.deployed.task import Task
+    from smdebug.backtesting.finding_runs import FoundRun
+    from smdebug.backtesting.judging import Judged, judge
+
+    logging.getLogger("smdebug").setLevel("CRITICAL")
+    question = Task.from_dict(job["task"]).unpacked_in(Path(mkdtemp()))
+    judged = judge(question, FoundRun(*job["judge"]), selected=Judged())  # by whoever planned it
+    answers.give({"done": {"judged": judged.to_dict()}})
 
 
 def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:

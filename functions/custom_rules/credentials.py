@@ -43,6 +43,13 @@ def session_policy(
     )
 
 
+def reading_policy(run: str, *, partition: str = "aws") -> dict[str, Any]:
+    """Return the session policy of a backtest: read the files of this run, write nothing."""
+    policy = session_policy(run, "state/none/", partition=partition)
+    policy["Statement"] = [each for each in policy["Statement"] if each["Action"] != "s3:PutObject"]
+    return policy
+
+
 def _policy(
     run: str,
     state: str,

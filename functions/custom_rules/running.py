@@ -47,6 +47,10 @@ class Died(Exception):
     """The rule's process ended before it answered; the message says how."""
 
 
+class TookTooLong(Died):
+    """It was ended, as it did not answer in time."""
+
+
 def run(
     job: Mapping[str, Any],
     *,
@@ -66,6 +70,7 @@ def run(
         _read_output(child, answers, output, limits, before)
     except Died as death:
         output.died = str(death)
+        output.too_long = isinstance(death, TookTooLong) and "task" in job
     except Exception as problem:  # noqa: BLE001 - every failure is an outcome
         output.died = f"it could not be run ({type(problem).__name__}: {problem})"
     finally:
@@ -91,6 +96,7 @@ class RuleOutput:
         self.step: int | None = None
         self.died: str | None = None
         self.later = False
+        self.too_long = False
 
     @property
     def is_done(self) -> bool:
@@ -168,6 +174,8 @@ class RuleOutput:
             answer = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
             if self.later:
                 answer["died"]["later"] = True
+            if self.too_long:
+                answer["died"]["too_long"] = True
             about = {**self._about, "step": self.step, "problem": self.died}
             log("The rule's process died", level="ERROR", **about)
         try:
@@ -271,7 +279,7 @@ def _read_output(
                     if not ready or now > last_words:
                         break
                 elif now > until:
-                    raise Died(f"it did not answer within {limits['seconds']:g} s")
+                    raise TookTooLong(f"it did not answer within {limits['seconds']:g} s")
                 if now >= next_check and not has_ended:
                     next_check = now + _CHECK_EVERY
                     used = sum(map(memory_of, set(descendants()) - before)) / (1 << 20)

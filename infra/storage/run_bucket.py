@@ -26,6 +26,11 @@ REPORT = "report/report.html"
 RULE_SOURCES = "rule-sources/"
 """The prefix of the bucket from which custom rules may be loaded."""
 
+PLAN, MANIFEST, ROWS = "plan", "manifest", "rows/*"
+RESULTS = "results/*"
+"""The objects of a backtest, below backtests/ and its id; a run may have no such place."""
+ANY_BACKTEST = "Every backtest has a folder of its own below backtests/, which no run has."
+
 ANY_RUN = "A run may have any prefix of the bucket; nothing outside the bucket is read."
 OTHER_RUNS = "Rules may compare runs with those in the buckets of `other_buckets`, which are only read."
 OUR_OWN_KEYS = "Any run may have such an object; nothing else uses its suffix."
@@ -115,6 +120,27 @@ class RunBucket(Construct):
     def let_request_zoom(self, function: PythonFunction) -> None:
         """Request that a training saves whole tensors, by a control file that its hook checks for."""
         self._let_write(function, ZOOM)
+
+    def let_use_backtests(
+        self, function: PythonFunction, *, reads: Sequence[str] = (), writes: Sequence[str] = ()
+    ) -> None:
+        """Read and write these objects of backtests."""
+        if reads:
+            function.may("s3:GetObject", on=self.of_backtests(*reads), because=ANY_BACKTEST)
+            self._let_decrypt(function)
+        if writes:
+            function.may("s3:PutObject", on=self.of_backtests(*writes), because=ANY_BACKTEST)
+            if self._key:
+                function.may("kms:GenerateDataKey", on=[self._key.key_arn])
+        function.knows(BUCKET, self.name)
+
+    def let_count_steps(self, function: PythonFunction) -> None:
+        """List the index files of runs."""
+        function.may("s3:ListBucket", on=[self.arn])
+
+    def of_backtests(self, *objects: str) -> list[str]:
+        """The ARNs of these objects of any backtest."""
+        return [f"{self.arn}/backtests/*/{name}" for name in objects]
 
     def keys(self, below_a_run: str) -> list[str]:
         """The ARNs of these keys of any run. The bucket's root is not a run."""

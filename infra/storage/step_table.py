@@ -67,6 +67,14 @@ class StepTable(Construct):
         """Claim an alert, so that repeated events send it once."""
         self._let(function, "UpdateItem")
 
+    def let_count_spending(self, function: PythonFunction) -> None:
+        """Count what a backtest has spent."""
+        self._let(function, "UpdateItem")
+
+    def let_find_runs(self, function: PythonFunction) -> None:
+        """List the runs, and read when they saved their newest step."""
+        self._let(function, "GetItem", "Query")
+
     def let_mark_published(self, function: PythonFunction) -> None:
         """Remove events from an outbox once they are on the bus."""
         self._let(function, "UpdateItem")

@@ -12,11 +12,14 @@ import pytest
 
 from functions.environment import (
     ActEnvironment,
+    BacktestEnvironment,
     ClaimEnvironment,
     EvaluateEnvironment,
     IndexAccess,
     IngestEnvironment,
+    NightlyEnvironment,
     NotifyEnvironment,
+    SandboxedBacktestEnvironment,
     WatchEnvironment,
     WebhookEnvironment,
 )
@@ -87,9 +90,13 @@ ENVIRONMENTS = {
     "evaluate": (EvaluateEnvironment,),
     "finish_run": (EvaluateEnvironment,),
     "ingest": (IngestEnvironment,),
+    "judge_runs": (BacktestEnvironment,),
+    "keep_verdicts": (BacktestEnvironment,),
     "mark_published": (IndexAccess,),
     "notify": (NotifyEnvironment,),
+    "plan_nightly": (NightlyEnvironment,),
     "post_webhook": (WebhookEnvironment,),
+    "prepare_backtest": (SandboxedBacktestEnvironment,),
     "run_custom_rule": (),  # it gets no more than the name of its rule file
     "sweep": (IngestEnvironment,),
     "watch": (WatchEnvironment,),
@@ -97,10 +104,25 @@ ENVIRONMENTS = {
 }
 
 
+OF_BACKTESTS = {"judge_runs", "keep_verdicts", "plan_nightly", "prepare_backtest"}
+
+
+def test_functions_of_backtests_get_every_variable_that_their_handlers_read(synthesize: Callable[..., Stack]):
+    stack = synthesize(Settings(backtests_at_once=2, nightly_backtest=True))
+    functions = stack.of("AWS::Lambda::Function").values()
+    of_handler = {function["Handler"].split(".")[-2]: function for function in functions}
+    for handler in each(OF_BACKTESTS, at_least=4):
+        (read,) = ENVIRONMENTS[handler]
+        required = {field.metadata["variable"] for field in dataclasses.fields(read)}
+        assert required <= set(environment(of_handler[handler])), handler
+
+
 def test_every_function_gets_every_variable_that_its_handler_reads(stack: Stack):
     functions = stack.of("AWS::Lambda::Function").values()
     handlers = {function["Handler"].split(".")[-2] for function in functions}
-    assert handlers | {"post_webhook"} == set(ENVIRONMENTS)  # only of a stack with webhooks
+    assert handlers | {"post_webhook"} | OF_BACKTESTS == set(
+        ENVIRONMENTS
+    )  # of stacks with webhooks, backtests
     for function in functions:
         for read in ENVIRONMENTS[function["Handler"].split(".")[-2]]:
             required = {field.metadata["variable"] for field in dataclasses.fields(read)}

@@ -55,11 +55,11 @@ def judge_each(question: Question, runs: Iterable[tuple[FoundRun, str]]) -> Iter
         yield judge(question, run, known)
 
 
-def judge(question: Question, run: FoundRun, known: str = "") -> Judged:
-    """Return what the rules say of the run, whatever its state."""
+def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judged | None = None) -> Judged:
+    """Return what the rules say of the run, whatever its state; `selected` if that was decided before."""
     try:
         storage = open_storage(run.path)
-        selection = _selection(question, run, storage)
+        selection = selection_of(question, run, storage) if selected is None else selected
         if selection.is_left_out:
             return selection
         identity = identity_of(storage)
@@ -78,7 +78,7 @@ def judge(question: Question, run: FoundRun, known: str = "") -> Judged:
     return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")
 
 
-def _selection(question: Question, run: FoundRun, storage: Storage) -> Judged:
+def selection_of(question: Question, run: FoundRun, storage: Storage) -> Judged:
     """Return whether the run satisfies the conditions, and its tags."""
     if question.selects:
         listed = listed_run(run.path, run.name)

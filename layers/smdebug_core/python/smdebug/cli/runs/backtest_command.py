@@ -6,7 +6,7 @@ import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from smdebug.cli.answers.progress import Progress
 from smdebug.cli.arguments.choice_options import rule_option, set_option
 from smdebug.cli.arguments.completers import complete_place
 from smdebug.cli.arguments.inputs import in_an_existing_folder, read_file
+from smdebug.cli.runs.backtest_deployed import AccountChoice, deployed_options, in_the_account
 from smdebug.cli.runs.evaluate_command import parameters_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 
 
 @click.command("backtest")
-@click.argument("places", nargs=-1, required=True, shell_complete=complete_place)
+@click.argument("places", nargs=-1, shell_complete=complete_place)
 @click.option(
     "--rule-file",
     shell_complete=complete_place,
@@ -102,6 +103,7 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
     metavar="FILE",
     help="Write the table to this .json, .parquet or .html file; can be repeated.",
 )
+@deployed_options
 @output_options
 def command(
     places: tuple[str, ...],
@@ -123,6 +125,7 @@ def command(
     all_runs: bool,
     outputs: list[str],
     as_json: bool,
+    **in_account: Any,
 ) -> int:
     """Evaluate rules on all runs at and below PLACES, as `smdebug evaluate` would on each.
 
@@ -134,6 +137,9 @@ def command(
     Verdicts are kept while the runs are judged. After Ctrl-C, or when runs were added, call the command
     again: only runs that are new or have changed are judged.
 
+    With --deployed the application in your account judges the runs of its bucket, many at once. It says
+    beforehand what that will cost. Ctrl-C leaves it running, and the same command follows it again.
+
     \b
     Examples:
       smdebug backtest ./runs --rule-file my_rule.py
@@ -142,6 +148,7 @@ def command(
       smdebug backtest ./runs --expr 'loss>3*rolling_median(loss, 50)'
       smdebug backtest ./runs --rule-file new.py --against old.py
       smdebug backtest ./runs --rule VanishingGradient --where tags=a --json
+      smdebug backtest s3://bucket/team --rule-file r.py --deployed --dry-run
 
     Exits with 0, with 1 if --against shows a difference, and with 3 if a rule failed or a run could not be
     read.
@@ -155,6 +162,8 @@ def command(
     from smdebug.backtesting.table_files import check_output, write_table
     from smdebug.runs.conditions import parse_condition
 
+    account = AccountChoice(**in_account)
+    account.refuse_wrong(has_places=bool(places), has_expression=expr is not None)
     for file in (rule_file, against, labels_file):
         if file is not None:
             read_file(file)
@@ -167,7 +176,7 @@ def command(
             raise click.UsageError("--expr cannot be combined with --rule, --rule-file and --set")
         parse(expr)
     question = Question(
-        () if expr is not None else rules_asked(rules, settings, rule_file),
+        () if expr is not None or account.collect else rules_asked(rules, settings, rule_file),
         None if rule_file is None else str(Path(rule_file).expanduser().resolve()),
         None if against is None else str(Path(against).expanduser().resolve()),
         tuple(map(parse_condition, conditions)),
@@ -190,7 +199,12 @@ def command(
         progress,
     )
     try:
-        if expr is None:
+        if account.is_chosen:
+            judged = in_the_account(account, question, places, options, as_json=as_json)
+            if judged is None:
+                return exit_codes.PASSED
+            table = judged
+        elif expr is None:
             table = backtest(question, places, options)
         else:
             table = backtest_expression(expr, question, places, options)

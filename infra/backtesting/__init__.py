@@ -1,0 +1,1 @@
+"""Backtests: their state machine and functions, and their share of the account."""

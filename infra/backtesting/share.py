@@ -1,0 +1,43 @@
+"""The share of an account's concurrency that backtests may take: half of it is left to live runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Share(Protocol):
+    """The settings that decide it."""
+
+    @property
+    def backtests_at_once(self) -> int: ...
+    @property
+    def nightly_backtest(self) -> bool: ...
+    @property
+    def nightly_budget(self) -> int: ...
+    @property
+    def account_concurrency(self) -> int: ...
+    @property
+    def reserved_concurrency(self) -> int: ...
+
+
+def problem_with(settings: Share) -> str:
+    """Return what is wrong with these settings; empty if nothing is."""
+    at_once, limit = settings.backtests_at_once, settings.account_concurrency
+    if at_once < 0:
+        return f"backtests_at_once={at_once} is negative."
+    most = most_at_once(limit, settings.reserved_concurrency)
+    if at_once > most:
+        return (
+            f"backtests_at_once={at_once} would leave live runs less than half of the account's concurrency "
+            f"of {limit} (account_concurrency): use at most {most}, or ask AWS for a higher quota."
+        )
+    if settings.nightly_backtest and not at_once:
+        return "nightly_backtest needs backtests: set backtests_at_once, such as 2."
+    if not 1 <= settings.nightly_budget <= 10_000:
+        return f"nightly_budget={settings.nightly_budget} is outside 1 to 10000 (dollars)."
+    return ""
+
+
+def most_at_once(limit: int, reserved: int) -> int:
+    """Return how many calls of backtests leave half of what is not reserved to live runs."""
+    return max(2, (limit - reserved) // 2) if limit >= 200 else 2

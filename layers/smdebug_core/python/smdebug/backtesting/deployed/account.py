@@ -1,0 +1,279 @@
+"""A backtest in the account: planned here, judged there, and its verdicts collected into the same table.
+
+Verdicts go into the journal of local backtests. What has none when an execution ends is planned anew by the
+next call, so a backtest that was cancelled, killed or out of budget continues without judging a run twice.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
+from smdebug.backtesting.deployed.plan import (
+    MOST_RUNS,
+    RUN_SECONDS,
+    Capacity,
+    Chunk,
+    Estimate,
+    PlannedRun,
+    chunks_of,
+    estimate,
+    refuse_expensive,
+    rows_folder,
+    rules_counted,
+)
+from smdebug.backtesting.deployed.task import Task, verdicts_in, write_task
+from smdebug.backtesting.finding_runs import FoundRun, find_runs
+from smdebug.backtesting.identity import identity_of, within
+from smdebug.backtesting.journal import Journal, default_journal
+from smdebug.backtesting.judging import Judged, selection_of
+from smdebug.backtesting.question import Question, names_of, refuse_wrong_rules
+from smdebug.backtesting.rows import Row, unread_row
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.files.names import INDEX_FOLDER
+from smdebug.service.backtests import SUCCEEDED, Account, Execution
+from smdebug.storage import open_storage
+
+_THREADS = 16
+BUDGET = 5.0
+"""Dollars."""
+
+
+@dataclass(frozen=True)
+class DeployedOptions:
+    """How to go about it, besides the options of every backtest."""
+
+    budget: float = BUDGET
+    """Dollars: a plan that costs more is refused, and no chunk is begun once they are spent."""
+    is_dry: bool = False
+    """Whether to estimate only."""
+    pause: Callable[[], Any] = field(default=lambda: time.sleep(2))
+    """Waits until the execution is looked at again."""
+    begun: Callable[[str, Estimate], Any] = lambda name, estimated: None
+    """Is called before a backtest is started."""
+
+
+def backtest_in_account(
+    question: Question,
+    places: Sequence[str],
+    account: Account,
+    options: Options | None = None,
+    deployed: DeployedOptions | None = None,
+) -> Backtest | Estimate:
+    """Return what the rules say of all runs at and below the places, judged by the deployed application.
+
+    With `is_dry`, return what it would take.
+    """
+    options, deployed = options or Options(), deployed or DeployedOptions()
+    refuse_wrong_rules(question)
+    _refuse_elsewhere(places, account)
+    digest = question.digest()
+    file = options.journal or default_journal(digest)
+    with Journal(file, digest) as journal:
+        verdicts = _Verdicts(journal, is_fresh=options.fresh)
+        begun = Begun(file.with_name(f"{file.name}.deployed"))
+        if (earlier := begun.id) and account.execution(earlier) is not None:
+            if not deployed.is_dry:
+                _follow(account, earlier, deployed, options)
+            verdicts.take(account, earlier)
+        runs = _looked_at(question, places, options.limit)
+        for each in runs:
+            verdicts.reuse(each.run, each.identity)
+        missing = [PlannedRun(each.run, each.steps) for each in runs if verdicts.lacks(each.run)]
+        rules = rules_counted(question)
+        task = Task.of(question, deployed.budget)
+        chunks = chunks_of(missing, rules, custom=task.is_custom)
+        capacity = Capacity.from_dict(account.capacity)
+        estimated = estimate(
+            chunks,
+            rules,
+            at_once=capacity.at_once,
+            memory_mb=capacity.memory_mb,
+            custom=task.is_custom,
+        )
+        if deployed.is_dry:
+            return estimated
+        ended: Execution | None = None
+        if chunks:
+            refuse_expensive(estimated, deployed.budget)
+            name = begun.new(digest)
+            priced = [(chunk, _price(chunk, rules, capacity, task)) for chunk in chunks]
+            write_task(account.bucket, name, task, priced)
+            begun.keep(name)
+            deployed.begun(name, estimated)
+            account.start(name)
+            ended = _follow(account, name, deployed, options)
+            verdicts.take(account, name)
+        return _table(question, runs, verdicts, options, ended)
+
+
+def collect(account: Account, id: str, options: Options) -> Backtest:
+    """Return the table of a backtest that the application started by itself, as far as it has come."""
+    if account.execution(id) is None:
+        raise SMDebugValueError(f"There is no backtest {id}")
+    rows: list[Row] = []
+    verdicts = sorted(verdicts_in(account.bucket, id), key=lambda each: each[0].location)
+    for run, judged in verdicts:
+        label = options.labels.label_of(run, judged.tags)
+        rows += [row.labelled(label) for row in judged.rows]
+    return Backtest(tuple(rows), runs=len(verdicts))
+
+
+class Begun:
+    """The backtest that was started last, in a file beside the journal: it goes on without this process."""
+
+    def __init__(self, file: Path):
+        self._file = file
+
+    @property
+    def id(self) -> str:
+        """Its id; empty if there is none."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return str(json.loads(self._file.read_text(encoding="utf-8"))["id"])
+        return ""
+
+    def new(self, digest: str) -> str:
+        """Return an id that no backtest had."""
+        moment = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        return f"{moment}-{digest[:8]}-{secrets.token_hex(3)}"
+
+    def keep(self, id: str) -> None:
+        self._file.write_text(json.dumps({"id": id}), encoding="utf-8")
+
+
+def cancel(question: Question, account: Account, journal: Path | None = None) -> str:
+    """Stop the backtest of this question that is running; return its id, empty if none is."""
+    digest = question.digest()
+    file = journal or default_journal(digest)
+    name = Begun(file.with_name(f"{file.name}.deployed")).id
+    execution = account.execution(name) if name else None
+    if execution is None or not execution.is_running:
+        return ""
+    account.stop(name)
+    return name
+
+
+class _Verdicts:
+    """What was judged: those in the journal, and those of this backtest that may change."""
+
+    def __init__(self, journal: Journal, *, is_fresh: bool):
+        self._journal = journal
+        self._is_fresh = is_fresh
+        self.of_run: dict[str, Judged] = {}
+        self.reused: set[str] = set()
+
+    def take(self, account: Account, id: str) -> None:
+        """Take over the verdicts of a backtest."""
+        for run, judged in verdicts_in(account.bucket, id):
+            self.of_run[run.location] = judged
+            known = self._journal.identity_of(run.location)
+            if judged.identity and judged.rows and judged.identity != known:
+                self._journal.add(run.location, judged.identity, judged.rows)
+
+    def reuse(self, run: FoundRun, identity: str) -> None:
+        """Take the verdict from the journal if the run is as it was."""
+        known = self._journal.identity_of(run.location)
+        if identity and not self._is_fresh and known in (identity, within(identity, RUN_SECONDS)):
+            self.of_run[run.location] = Judged(self._journal.rows_of(run.location), known, is_known=True)
+            self.reused.add(run.location)
+        elif identity and self.of_run.get(run.location, Judged()).identity:
+            del self.of_run[run.location]  # it has changed since
+
+    def lacks(self, run: FoundRun) -> bool:
+        """Whether the run is still to be judged."""
+        return run.location not in self.of_run
+
+
+def _refuse_elsewhere(places: Sequence[str], account: Account) -> None:
+    own = account.bucket.location.rstrip("/")
+    for place in places:
+        if place.rstrip("/") != own and not place.startswith(f"{own}/"):
+            raise SMDebugValueError(
+                f"{place} is not in {own}: the deployed application reads its own bucket only. "
+                "Backtest other places without --deployed"
+            )
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A run before it is judged."""
+
+    run: FoundRun
+    steps: int = 0
+    identity: str = ""
+    selection: Judged = field(default_factory=Judged)
+
+
+def _looked_at(question: Question, places: Sequence[str], limit: int | None) -> list[_Looked]:
+    """Return the runs that satisfy the conditions, in the order of names."""
+    most = MOST_RUNS if question.selects or limit is None else min(limit, MOST_RUNS)
+    found = list(islice(find_runs(places), most + 1))
+    if len(found) > MOST_RUNS:
+        raise SMDebugValueError(
+            f"There are more than {MOST_RUNS:,} runs: name prefixes with fewer, or use --limit"
+        )
+    with ThreadPoolExecutor(_THREADS) as threads:
+        looked = list(threads.map(lambda run: _look(question, run), found[:most]))
+    refuse_unknown(question, {name for each in looked for name in each.selection.names}, len(looked))
+    return [each for each in looked if not each.selection.is_left_out][:limit]
+
+
+def _look(question: Question, run: FoundRun) -> _Looked:
+    """Look at a run; of one that cannot be read nothing is known, and its row will say so."""
+    try:
+        storage = open_storage(run.path)
+        selection = selection_of(question, run, storage)
+        if selection.is_left_out:
+            return _Looked(run, selection=selection)
+        steps = sum(1 for _ in storage.list(INDEX_FOLDER))
+        return _Looked(run, steps, identity_of(storage), selection)
+    except (SMDebugError, OSError):
+        return _Looked(run)
+
+
+def _price(chunk: Chunk, rules: int, capacity: Capacity, task: Task) -> float:
+    return chunk.work(rules).dollars(capacity.memory_mb, custom=task.is_custom)
+
+
+def _follow(account: Account, id: str, deployed: DeployedOptions, options: Options) -> Execution:
+    """Wait until the execution has ended; say how many chunks have their verdicts."""
+    seen = 0
+    while True:
+        execution = account.execution(id)
+        chunks = sum(1 for _ in account.bucket.list(rows_folder(id)))
+        for _ in range(chunks - seen):
+            options.progress(seen, None)
+        seen = max(seen, chunks)
+        if execution is None or not execution.is_running:
+            return execution or Execution(SUCCEEDED)
+        deployed.pause()
+
+
+def _table(
+    question: Question,
+    runs: Sequence[_Looked],
+    verdicts: _Verdicts,
+    options: Options,
+    ended: Execution | None,
+) -> Backtest:
+    rows: list[Row] = []
+    for looked in runs:
+        run = looked.run
+        judged = verdicts.of_run.get(run.location)
+        if judged is None:
+            why = ended.problem if ended is not None and ended.problem else "the function had no time left"
+            note = f"not judged yet ({why}); call the command again"
+            rows += [unread_row(run.path, note, rule=name) for name in names_of(question.rules)]
+            continue
+        label = options.labels.label_of(run, looked.selection.tags)
+        rows += [row.labelled(label).at(run.path) for row in judged.rows]
+    return Backtest(tuple(rows), runs=len(runs), reused=len(verdicts.reused))

@@ -1,0 +1,275 @@
+"""A backtest in the account: the same table as here, whatever interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smdebug.backtesting.backtest import Backtest, Options
+from smdebug.backtesting.deployed import account as deployed_account
+from smdebug.backtesting.deployed import plan
+from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, cancel, collect
+from smdebug.backtesting.deployed.plan import Estimate
+from smdebug.backtesting.finding_runs import FoundRun, find_runs
+from smdebug.backtesting.judging import judge
+from smdebug.backtesting.labels import Labels
+from smdebug.backtesting.question import Question
+from smdebug.backtesting.rows import Row
+from smdebug.exceptions import SMDebugValueError
+from smdebug.runs.conditions import parse_condition
+from smdebug.service.backtests import Execution
+from tests.backtesting.deployed.folder_account import FolderAccount
+from tests.backtesting.many_runs import make_run, make_runs, write_rule
+
+BUILT_IN = Question(({"rule": "ExplodingTensor", "parameters": {}},))
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> FolderAccount:
+    return FolderAccount(tmp_path / "bucket")
+
+
+class PoolHere:
+    """Judges in this process: starting others is what most of these tests would spend their time on."""
+
+    def __init__(self, question: Question, jobs: int):
+        self._question = question
+
+    def judge_each(self, runs: Iterable[FoundRun], known: object) -> Iterator[Any]:
+        for number, run in enumerate(runs):
+            yield number, run, judge(self._question, run)
+
+
+@pytest.fixture
+def judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("functions.backtests.judging.JudgingPool", PoolHere)
+
+
+@pytest.fixture
+def runs(account: FolderAccount) -> Path:
+    return make_runs(account.folder / "runs", 4)
+
+
+@pytest.fixture
+def custom(tmp_path: Path) -> Question:
+    return Question(({"rule": "LossSpike", "parameters": {}},), write_rule(tmp_path / "rule.py"))
+
+
+@pytest.fixture
+def a_run_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of one run."""
+    monkeypatch.setattr(plan, "CHUNK_SECONDS", 0.1)
+
+
+def ask(account: FolderAccount, question: Question, runs: Path, **options: Any) -> Any:
+    journal = account.folder.parent / "journal.jsonl"
+    own = {key: options.pop(key) for key in list(options) if key in vars(DeployedOptions())}
+    return backtest_in_account(
+        question,
+        [str(runs)],
+        account,
+        Options(journal=journal, **options),
+        DeployedOptions(pause=lambda: None, **own),
+    )
+
+
+def without_seconds(table: Backtest) -> list[Row]:
+    return [replace(row, seconds=0.0) for row in table.rows]
+
+
+def here(question: Question, runs: Path) -> list[Row]:
+    """What a backtest here says, without its processes."""
+    rows = (judge(question, run).rows for run in find_runs([str(runs)]))
+    return [replace(row, seconds=0.0) for found in rows for row in found]
+
+
+def test_rules_of_ones_own_have_the_rows_of_a_backtest_here(account, runs, custom):
+    table = ask(account, custom, runs)
+    assert without_seconds(table) == here(custom, runs)
+    assert [row.fires for row in table.rows] == [True, False, False, True]
+    (policy, *others) = account.lender.policies.values()
+    assert len(others) == 3  # one for each run
+    assert not any("s3:PutObject" in statement["Action"] for statement in policy["Statement"])
+
+
+def test_built_in_rules_have_the_rows_of_a_backtest_here(account, runs):
+    assert without_seconds(ask(account, BUILT_IN, runs)) == here(BUILT_IN, runs)
+
+
+@pytest.mark.usefixtures("a_run_each", "judged_here")
+def test_what_was_killed_in_the_middle_continues_without_judging_a_run_twice(account, runs):
+    account.chunks_until_it_fails = 2
+    first = ask(account, BUILT_IN, runs)
+    assert [row.status for row in first.rows] == ["NoIssuesFound", "NoIssuesFound", "Unread", "Unread"]
+    assert first.rows[2].note == "not judged yet (killed); call the command again"
+    account.chunks_until_it_fails = 1_000
+    table = ask(account, BUILT_IN, runs)
+    assert without_seconds(table) == here(BUILT_IN, runs)
+    assert account.judged == ["run-00", "run-01", "run-02", "run-03"]
+    assert table.reused == 2
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_an_execution_whose_starter_was_killed_is_followed(account, runs):
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    original = account.start
+    account.start = lambda name: (original(name), die())
+    with pytest.raises(Killed):
+        ask(account, BUILT_IN, runs)
+    account.start = die  # nothing is started again
+    assert without_seconds(ask(account, BUILT_IN, runs)) == here(BUILT_IN, runs)
+    assert len(account.judged) == 4
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_one_that_was_killed_before_it_started_is_planned_anew(account, runs):
+    def die(_: str) -> None:
+        raise KeyboardInterrupt
+
+    original, account.start = account.start, die
+    with pytest.raises(KeyboardInterrupt):
+        ask(account, BUILT_IN, runs)
+    account.start = original
+    assert len(ask(account, BUILT_IN, runs).rows) == 4
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_a_dry_run_writes_and_starts_nothing(account, runs):
+    estimated = ask(account, BUILT_IN, runs, is_dry=True)
+    assert isinstance(estimated, Estimate)
+    assert (estimated.runs, estimated.steps) == (4, 16)
+    assert not account.executions
+    assert not (account.folder / "backtests").exists()
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_what_costs_more_than_the_budget_is_not_started(account, runs):
+    with pytest.raises(SMDebugValueError, match=r"the budget is \$0\.00: choose fewer runs"):
+        ask(account, BUILT_IN, runs, budget=1e-9)
+    assert not account.executions
+
+
+@pytest.mark.usefixtures("a_run_each", "judged_here")
+def test_a_backtest_stops_when_its_budget_is_spent_and_continues_with_a_new_one(account, runs):
+    spent = []
+
+    def take_long() -> None:
+        spent.append(1)
+        if len(spent) == 3:  # the first chunks took longer than was estimated
+            (name,) = account.executions
+            account.ports.purse.spend(name, 5.0)
+
+    account.before_chunk = take_long
+    table = ask(account, BUILT_IN, runs)
+    assert [row.has_verdict for row in table.rows] == [True, True, False, False]
+    assert "BudgetSpent: The budget of $5.00 is spent" in table.rows[2].note
+    assert all(row.has_verdict for row in ask(account, BUILT_IN, runs).rows)
+    assert len(account.judged) == 4
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_a_run_that_has_gone_on_is_judged_again_and_others_are_not(account, runs):
+    ask(account, BUILT_IN, runs)
+    make_run(account.folder / "runs" / "run-01", [2.0, 1.9, 1.8, 1.7, 1.6])
+    account.judged.clear()
+    assert ask(account, BUILT_IN, runs).reused == 3
+    assert account.judged == ["run-01"]
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_conditions_and_labels_are_those_of_a_backtest_here(account, runs):
+    labels = Labels({str(account.folder / "runs" / "run-00"): "failing"})
+    table = ask(account, BUILT_IN, runs, labels=labels)
+    assert [row.label for row in table.rows] == ["failing", "", "", ""]
+    none = replace(BUILT_IN, since=4e9)
+    assert ask(account, none, runs).rows == ()
+    assert ask(account, BUILT_IN, runs, limit=2).runs == 2
+    with pytest.raises(SMDebugValueError, match="No run has a value named lr"):
+        ask(account, replace(BUILT_IN, where=(parse_condition("lr<1"),)), runs)
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_damaged_empty_and_vanished_runs_have_a_row_and_the_rest_goes_on(account, runs, monkeypatch):
+    (
+        account.folder / "runs" / "run-01" / "collections" / "000000000" / "worker_0_collections.json"
+    ).write_bytes(b"{")
+    write = deployed_account.write_task
+
+    def vanish(*arguments: Any) -> None:
+        write(*arguments)
+        for file in sorted((account.folder / "runs" / "run-02").rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+
+    monkeypatch.setattr(deployed_account, "write_task", vanish)
+    table = ask(account, BUILT_IN, runs)
+    assert [row.status for row in table.rows] == ["NoIssuesFound", "Unread", "Unread", "NoIssuesFound"]
+    assert all(row.note for row in table.rows if row.status == "Unread")
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_a_rule_that_hangs_on_a_run_is_a_row(account, runs, tmp_path):
+    first = "if self.base_trial.name == 'run-01': exec('while True: pass')"
+    file = write_rule(tmp_path / "hangs.py", first=first)
+    question = Question(({"rule": "LossSpike", "parameters": {}},), file, timeout=3.0)
+    table = ask(account, question, runs)
+    assert [row.status for row in table.rows] == ["IssuesFound", "TimedOut", "NoIssuesFound", "IssuesFound"]
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_places_outside_the_bucket_are_refused(account, tmp_path):
+    with pytest.raises(SMDebugValueError, match="reads its own bucket only"):
+        ask(account, BUILT_IN, tmp_path / "elsewhere")
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_another_version_of_the_library_refuses_the_plan(account, runs, monkeypatch):
+    monkeypatch.setattr("functions.backtests.judging.smdebug.__version__", "0.0.1")
+    table = ask(account, BUILT_IN, runs)
+    assert "OtherVersion" in table.rows[0].note
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_code_of_ones_own_is_never_run_by_the_trusted_function(account, runs, custom):
+    from functions.backtests.judging import CustomCode, judge_chunk
+
+    ask(account, custom, runs)
+    (name,) = account.executions
+    with pytest.raises(CustomCode):
+        judge_chunk(account.ports, {"backtest": name, "chunk": 9, "dollars": 0, "runs": []})
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_cancel_stops_what_runs_and_says_if_nothing_does(account, runs):
+    ask(account, BUILT_IN, runs)
+    journal = account.folder.parent / "journal.jsonl"
+    assert cancel(BUILT_IN, account, journal) == ""
+    (name,) = account.executions
+    account.executions[name] = Execution("RUNNING")
+    assert cancel(BUILT_IN, account, journal) == name
+    assert account.executions[name].status == "ABORTED"
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_a_backtest_is_collected_by_its_id(account, runs):
+    ask(account, BUILT_IN, runs)
+    (name,) = account.executions
+    assert len(collect(account, name, Options()).rows) == 4
+    with pytest.raises(SMDebugValueError, match="There is no backtest nightly-2026-01-01"):
+        collect(account, "nightly-2026-01-01", Options())
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_two_versions_are_compared_in_the_account(account, runs, tmp_path):
+    new, old = write_rule(tmp_path / "new.py", 4), write_rule(tmp_path / "old.py", 100)
+    question = Question(({"rule": "LossSpike", "parameters": {}},), new, old)
+    table = ask(account, question, runs)
+    assert [row.status_before for row in table.rows if row.changed] == ["NoIssuesFound", "NoIssuesFound"]

@@ -1,0 +1,76 @@
+"""Which runs a call judges, and what is said about their price beforehand."""
+
+from __future__ import annotations
+
+import pytest
+
+from smdebug.backtesting.deployed.plan import (
+    CHUNK_SECONDS,
+    MOST_IN_CHUNK,
+    MOST_IN_CUSTOM_CHUNK,
+    PlannedRun,
+    chunks_of,
+    estimate,
+    refuse_expensive,
+    rules_counted,
+    work_of,
+)
+from smdebug.backtesting.finding_runs import FoundRun
+from smdebug.backtesting.question import Question
+from smdebug.exceptions import SMDebugValueError
+from smdebug.service.costs import PRICES
+
+
+def planned(*steps: int) -> list[PlannedRun]:
+    return [
+        PlannedRun(FoundRun(f"s3://b/{number}", str(number), f"s3://b/{number}"), count)
+        for number, count in enumerate(steps)
+    ]
+
+
+def test_chunks_hold_as_much_work_as_a_call_has_time_for_and_a_long_run_is_alone():
+    chunks = chunks_of(planned(1000, 1000, 100_000, 10, 10), 10)
+    names = [[run.run.name for run in chunk.runs] for chunk in chunks]
+    assert names == [["0", "1"], ["2"], ["3", "4"]]
+    assert [chunk.number for chunk in chunks] == [0, 1, 2]
+    assert chunks[0].work(10).seconds <= CHUNK_SECONDS
+
+
+def test_small_runs_are_divided_by_number():
+    assert [len(chunk.runs) for chunk in chunks_of(planned(*[1] * 120), 1)] == [MOST_IN_CHUNK] * 2 + [20]
+    custom = chunks_of(planned(*[1] * 12), 1, custom=True)
+    assert [len(chunk.runs) for chunk in custom] == [MOST_IN_CUSTOM_CHUNK, 2]
+
+
+def test_no_runs_cost_nothing():
+    estimated = estimate([], 3, at_once=2, memory_mb=1024, custom=False)
+    assert (estimated.runs, estimated.dollars, estimated.seconds) == (0, 0, 0)
+
+
+def test_the_price_is_that_of_requests_and_time():
+    work = work_of(1000, 10)
+    assert work.gets == 2008
+    dollars = work.dollars(1024, custom=False)
+    assert dollars > work.gets * PRICES["S3 GET"] + work.seconds * PRICES["GB-second"]
+    assert work.dollars(2048, custom=False) > dollars
+    assert work.dollars(1024, custom=True) > dollars  # a process for the rule's own code
+
+
+def test_more_at_once_take_less_time_and_cost_the_same():
+    chunks = chunks_of(planned(*[2000] * 100), 10)
+    few, many = (estimate(chunks, 10, at_once=n, memory_mb=1024, custom=False) for n in (2, 50))
+    assert many.seconds < few.seconds / 10
+    assert many.dollars == few.dollars
+
+
+def test_the_budget_is_named_with_the_estimate():
+    estimated = estimate(chunks_of(planned(2000), 10), 10, at_once=1, memory_mb=1024, custom=False)
+    refuse_expensive(estimated, 1.0)
+    with pytest.raises(SMDebugValueError, match=r"estimated at \$0\.00, and the budget is \$0\.00"):
+        refuse_expensive(estimated, 0.0001)
+
+
+def test_rules_of_a_set_count_as_several_and_two_versions_twice():
+    assert rules_counted(Question(({"rule": "A", "parameters": {}}, {"rule": "B", "parameters": {}}))) == 2
+    assert rules_counted(Question(("usual",))) == 5
+    assert rules_counted(Question(({"rule": "A", "parameters": {}},), "new.py", "old.py")) == 2

@@ -1,0 +1,106 @@
+"""Backtests on a local stack, with the state machine of infra, and the permissions of each role."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws import LocalAws
+from smdebug.backtesting.backtest import Backtest, Options
+from smdebug.backtesting.deployed import plan
+from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, collect
+from smdebug.backtesting.question import Question
+from smdebug.service.backtests import connect_backtests
+from tests.backtesting.many_runs import make_run, write_rule
+from tests.e2e.patience import short
+
+# Permissions that the test does not use, and why the template has them all the same.
+NOT_SHOWN = {
+    "Backtests s3:GetObject": "Step Functions reads results again when it merges them.",
+    "Backtests s3:ListMultipartUploadParts": "Step Functions uploads large results in parts.",
+    "Backtests s3:AbortMultipartUpload": "Step Functions gives up an upload that fails.",
+    "Backtests states:DescribeExecution": "Step Functions looks at children that it has started.",
+    "Backtests states:StopExecution": "Step Functions ends the children of a cancelled backtest.",
+    "BacktestsPlanNightly sqs:SendMessage": "A night that fails becomes a dead letter.",
+}
+
+
+@pytest.fixture(scope="module")
+def aws():
+    with LocalAws({"backtests_at_once": 2, "nightly_backtest": True}) as aws, aws.as_default():
+        for number in range(4):
+            jump = 5.0 + number if number % 3 == 0 else 1.0
+            make_run(f"s3://{aws.bucket}/old/run-{number}", [2.0, 1.9, 1.8 * jump, 1.7 * jump])
+        aws.settle()
+        yield aws
+
+
+def ask(aws: LocalAws, question: Question, journal: Path, **options: Any) -> Backtest:
+    table = backtest_in_account(
+        question,
+        [f"s3://{aws.bucket}/old"],
+        connect_backtests(),
+        Options(journal=journal),
+        DeployedOptions(pause=lambda: time.sleep(0.1), **options),
+    )
+    assert isinstance(table, Backtest)
+    return table
+
+
+def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: LocalAws, tmp_path: Path):
+    custom = Question(({"rule": "LossSpike", "parameters": {}},), write_rule(tmp_path / "rule.py"))
+    table = ask(aws, custom, tmp_path / "custom.jsonl")
+    assert [row.status for row in table.rows] == [
+        "IssuesFound",
+        "NoIssuesFound",
+        "NoIssuesFound",
+        "IssuesFound",
+    ]
+    assert table.rows[3].first_finding == "loss: times the last 7.579 (limit 4)"
+
+    built_in = Question(({"rule": "ExplodingTensor", "parameters": {}},))
+    assert [row.looked for row in ask(aws, built_in, tmp_path / "built_in.jsonl").rows] == [4] * 4
+    assert ask(aws, built_in, tmp_path / "built_in.jsonl").reused == 4
+
+    aws.forward(86_400)
+    planned = aws.invoke("plan_nightly", {}).answer
+    yesterday = datetime.fromtimestamp(aws.now(), UTC).date() - timedelta(days=1)
+    assert (planned["backtest"], planned["runs"]) == (f"nightly-{yesterday}", 4)
+    account = connect_backtests()
+    aws.wait_until(lambda: account.execution(planned["backtest"]).status == "SUCCEEDED", what="the night")
+    night = collect(account, planned["backtest"], Options())
+    assert night.runs == 4
+    assert {row.status for row in night.rows} <= {"NoIssuesFound", "IssuesFound", "NotChecked"}
+
+    assert aws.refused() == []
+    assert aws.dead_letters() == []
+    report = aws.permissions()
+    names = report["roles"]
+    unused = {f"{short(names.get(owner, owner))} {action}" for owner, action, _ in report["unused"]}
+    of_backtests = {entry for entry in unused if entry.startswith("Backtests") and "lambda:" not in entry}
+    assert of_backtests == set(NOT_SHOWN)
+
+
+def test_chunks_that_fail_beyond_the_limit_end_the_backtest_and_it_continues_later(
+    aws: LocalAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(plan, "CHUNK_SECONDS", 0.1)  # a run each
+    question = Question(({"rule": "AllZero", "parameters": {}},))
+    # The function dies whenever it writes verdicts; each chunk is given up after its retries.
+    account = connect_backtests()
+    aws.kill_when("judge_runs", "s3:PutObject", times=1_000)
+    killed = ask(aws, question, tmp_path / "journal.jsonl")
+    assert {row.status for row in killed.rows} == {"Unread"}
+    assert "States.ExceedToleratedFailureThreshold" in killed.rows[0].note
+    aws.kill_when("judge_runs", "s3:PutObject", times=0)
+    table = ask(aws, question, tmp_path / "journal.jsonl")
+    assert "Unread" not in {row.status for row in table.rows}
+    assert account.bucket.exists(plan.manifest_key(next(iter(_ids(account)))))
+
+
+def _ids(account: Any) -> set[str]:
+    return {key.split("/")[1] for key in account.bucket.list("backtests/")}
