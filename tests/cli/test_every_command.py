@@ -75,10 +75,11 @@ BAD = {
     "demo": (2, ("--no-such-option",)),
     "local": (2, ("--port", "100000")),
     "ui": (2, ("--port", "100000")),
+    "mcp": (2, ("--port", "1")),
 }
 # Whole stacks and servers, which other tests start: tests/e2e/test_demo.py, tests/local_aws, tests/ui.
 # And a user's own script.
-STARTED_ELSEWHERE = {"demo", "local", "run", "ui"}
+STARTED_ELSEWHERE = {"demo", "local", "mcp", "run", "ui"}
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ OTHERS = {
     "local",
     "run",
     "ui",
+    "mcp",
 }
 # Exit codes that are not 3: what they print names the damage, and they have no verdict to give.
 INFORM = {"inspect": 0, "tensor": 0, "runs": 0, "zoom": 0}

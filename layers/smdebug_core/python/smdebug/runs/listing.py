@@ -88,7 +88,7 @@ def list_runs(
 
     With `failing`, evaluate each with its own rules and the default set, and keep those with problems.
     """
-    found = [listed_run(path, name) for path, name in progress_over(list(_paths(place)), progress)]
+    found = [listed_run(path, name) for path, name in progress_over(list(run_paths(place)), progress)]
     refuse_unknown_names(where, [run.facts() for run in found])
     found = [run for run in found if all(condition.matches(run.facts()) for condition in where)]
     if not failing:
@@ -132,7 +132,8 @@ def varying(runs: Sequence[ListedRun], most: int) -> list[str]:
     return differing([run.origin.config for run in runs])[:most]
 
 
-def _paths(place: str) -> Iterator[tuple[str, str]]:
+def run_paths(place: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the name of each run at and below a place."""
     refuse_a_file(place)
     storage = open_storage(place)
     if next(iter(storage.list(COLLECTIONS_FOLDER)), None) is not None:

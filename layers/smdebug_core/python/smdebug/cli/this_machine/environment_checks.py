@@ -36,6 +36,7 @@ _EXTRAS = {
     "tensorboard": ("tensorboard", "viewing exports for it"),
     "local": ("moto", "the application on this machine"),
     "ui": ("starlette", "smdebug ui"),
+    "mcp": ("mcp", "smdebug mcp"),
     "alerts": ("apprise", "alerts to chat and mail"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),

@@ -4,8 +4,10 @@
   here (DNS rebinding) gets nothing.
 - A request that names an `Origin` must come from a page of this server.
 - Data needs the token: in a cookie that scripts cannot read, or in a header, which only a page of this
-  server can set. Pages and scripts hold no data, and need none.
-- A request that changes something needs the header `X-Smdebug` as well, which no form can send.
+  server can set. Programs such as agents send it as `Authorization: Bearer`. Pages and scripts hold no data,
+  and need none.
+- A request that changes something needs the header `X-Smdebug` as well, which no form can send, unless it
+  has the token in `Authorization`, which none can send either.
 
 Behind the proxy of a hub of notebooks neither name nor origin are known. `any_host` leaves their check out
 where the header has the token, which no page of another origin knows.
@@ -108,7 +110,11 @@ class Access:
             return ""
         if not self._has_token(headers):
             return "The token is missing or wrong. Open the address that smdebug ui printed when it started."
-        if scope["method"] not in _SAFE_METHODS and ACTION_HEADER not in headers:
+        if (
+            scope["method"] not in _SAFE_METHODS
+            and ACTION_HEADER not in headers
+            and bearer_in(headers) is None
+        ):
             return f"A request that changes something needs the header {ACTION_HEADER}."
         return ""
 
@@ -131,7 +137,7 @@ class Access:
         )
 
     def _has_token(self, headers: Headers) -> bool:
-        given = headers.get(TOKEN_HEADER)
+        given = headers.get(TOKEN_HEADER, bearer_in(headers))
         if given is not None:
             return self._is_token(given)
         try:
@@ -165,6 +171,12 @@ _PLAIN_PATH = re.compile(r"/[\w./~@%-]{0,500}", re.ASCII)
 # Below this path jupyter-server-proxy passes the whole path on; below `proxy/PORT` it strips its own part.
 _ABSOLUTE = re.compile(r"((?:/[\w.~@%-]{1,100}){0,20}/proxy/absolute/\d{1,5})(/.*)?", re.ASCII)
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def bearer_in(headers: Headers) -> str | None:
+    """Return the token in the header `Authorization`; None without one."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def name_in(host: str) -> str:
