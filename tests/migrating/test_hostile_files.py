@@ -88,3 +88,19 @@ def test_a_statement_of_many_lines_at_the_margin_is_found_behind_a_broken_one(tm
     (tmp_path / "a.py").write_text(f'print "a"\n{text}{GOOD}')
     found = [(f.place.line, f.verdict) for f in scan([tmp_path]).findings]
     assert found == [(1, Verdict.UNREADABLE), (1004, Verdict.WORKS)]
+
+
+def test_a_file_of_another_language_is_few_lines_and_the_rest_is_scanned(tmp_path):
+    (tmp_path / "a.py").write_text('print "a"\n' * 3000 + GOOD)
+    found = scan([tmp_path]).findings
+    assert [f.place.line for f in found] == [*range(1, 21), 3001]
+    assert [f.verdict for f in found] == [Verdict.UNREADABLE] * 20 + [Verdict.WORKS]
+    assert found[19].message.endswith("The rest is scanned. 2,980 more statements are not Python 3.")
+    assert "more" not in found[18].message
+
+
+def test_a_long_line_is_shown_in_part(tmp_path):
+    (tmp_path / "a.py").write_text(f"{GOOD.strip()}  # {'a' * 5000}\nx = 1 1{' ' * 9000}2\n")
+    found = scan([tmp_path]).findings
+    assert [f.place.line for f in found] == [1, 2]
+    assert max(len(f.code) for f in found) == 300

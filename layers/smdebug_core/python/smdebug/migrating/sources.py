@@ -11,7 +11,7 @@ import stat
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ _MAGIC = re.compile(r"^\s*(?:[!%?]|\w[\w.]*\?{1,2}\s*$|(?:pip|conda)\s+\w)")
 _STARTS_STATEMENT = re.compile(r"^[^\s#)\]}]")
 _CONTINUES = re.compile(r"^(?:else|elif|except|finally)\b")
 _TOO_MUCH_CODE = f"There are more than {_MOST_CODE >> 20} million characters of code in it."
+_MOST_ERRORS = 20  # that are listed, of one script or cell
+_LONGEST_LINE = 300  # characters that are shown
 _TRIES_A_LINE = 20  # how often a line is parsed at most, on average
 _ALLOW_INCOMPLETE_INPUT = 0x4000 | 0x200  # as `codeop` does: an error says whether more lines could mend it
 
@@ -42,7 +44,7 @@ class Code:
 
     def line(self, number: int) -> str:
         """Return the text of that line."""
-        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+        return self.lines[number - 1].strip()[:_LONGEST_LINE] if 0 < number <= len(self.lines) else ""
 
 
 @dataclass(frozen=True)
@@ -146,19 +148,27 @@ def parse(file: str, cell: int | None, text: str) -> tuple[Code, list[Finding]]:
     if cell is not None:
         lines, findings = _without_magics(file, cell, lines)
     statements: list[ast.stmt] = []
+    errors = 0
     for first, parsed in _statements(lines):
         if isinstance(parsed, ast.Module):
             statements += parsed.body
             continue
         line = min(first + parsed.line - 1, len(lines))
+        errors += 1
+        if errors > _MOST_ERRORS:
+            continue
         findings.append(
             Finding(
                 Place(file, cell, line),
-                lines[line - 1].strip() if lines else "",
+                lines[line - 1].strip()[:_LONGEST_LINE] if lines else "",
                 Verdict.UNREADABLE,
                 f"This is not Python 3: {parsed.reason}. The rest is scanned.",
             )
         )
+    if errors > _MOST_ERRORS:
+        last = findings[-1]
+        more = f"{last.message} {errors - _MOST_ERRORS:,} more statements are not Python 3."
+        findings[-1] = replace(last, message=more)
     return Code(file, cell, text.splitlines(), statements), findings
 
 
