@@ -31,6 +31,8 @@ LEARNT = 0.9
 """A loss whose mean over `WINDOW` blocks was below this share of its start had fallen, and has risen."""
 CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""
+CHANCE_OF_WEIGHTED = 0.99
+"""The same where classes have weights: how far those and the shares of the labels lower it is not known."""
 FALL = 0.02
 SIGNIFICANT = 2.5
 """A slope of this many standard errors is not chance: the loss falls, if slowly."""
@@ -95,10 +97,11 @@ class StuckLoss(DefaultRule):
             return
         start = level(self.losses["first"])
         now = level(self.losses["last"])
-        chance = math.nan
+        chance, share = math.nan, CHANCE
         if term.get("criterion") == "cross entropy" and self.classes > 1:
             chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
-            stuck = now > CHANCE * chance and now > (1 - FALL) * start
+            share = CHANCE_OF_WEIGHTED if term.get("weighted") else CHANCE
+            stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"
         else:
             stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
@@ -119,7 +122,7 @@ class StuckLoss(DefaultRule):
                 tensor="loss",
                 statistic="median of the last losses",
                 value=now,
-                limit=start if math.isnan(chance) else CHANCE * chance,
+                limit=start if math.isnan(chance) else share * chance,
             )
 
     def _no_better_than_a_constant(self) -> Iterator[Finding]:
@@ -162,8 +165,9 @@ class StuckLoss(DefaultRule):
         return since, steps, float(means.min())
 
     def _noise(self) -> float:
-        """The standard error of the level of the last losses: without power there is no verdict."""
-        return float(np.std(self.losses["last"]) / len(self.losses["last"]) ** 0.5)
+        """The standard error of how far the losses have fallen: without power there is no verdict."""
+        first, last = self.losses["first"], self.losses["last"]
+        return float((np.var(first) / len(first) + np.var(last) / len(last)) ** 0.5)
 
     def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
