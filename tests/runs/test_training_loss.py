@@ -25,11 +25,17 @@ from tests.cli.processes import in_a_shell
 STEPS = 237  # the schedule's last saved step of training is 230
 
 
-def train(place, **options):
+class Observing(smdebug.Hook):
+    """The hook for any loop, observing beside chosen tensors as that for PyTorch does."""
+
+    observes_chosen = True
+
+
+def train(place, kind=smdebug.Hook, **options):
     """Fit a line by gradient descent; return the losses that the loop saw. Those of evaluations are lower."""
     random = np.random.default_rng(3)
     weight, seen = np.zeros(3), []
-    with smdebug.Hook(place, **options) as hook:
+    with kind(place, **options) as hook:
         for at in range(STEPS):
             inputs = random.normal(size=(8, 3))
             error = inputs @ weight - inputs @ np.array([1.0, -2.0, 0.5]) - random.normal(0, 0.1, 8)
@@ -54,15 +60,17 @@ def read_through(reader):
     return reader
 
 
-@pytest.fixture(params=["default plan", "every tenth step"])
+@pytest.fixture(params=["default plan", "every tenth step", "observed beside every tenth step"])
 def training(request, tmp_path):
     """A run, the losses of its training as far as the run keeps them, and their number."""
     place = str(tmp_path / "runs" / "line")
     if request.param == "default plan":
         return place, train(place)
     every_tenth = smdebug.SaveConfig({modes.TRAIN: smdebug.SaveConfigMode(save_interval=10)})
-    seen = train(place, save_config=every_tenth, include_collections=["losses"])
-    return place, seen[::10]
+    is_observed = request.param.startswith("observed")
+    kind = Observing if is_observed else smdebug.Hook
+    seen = train(place, kind, save_config=every_tenth, include_collections=["losses"])
+    return place, seen[:231] if is_observed else seen[::10]
 
 
 def test_every_place_shows_the_loss_that_the_training_saw(training, tmp_path):
@@ -108,6 +116,12 @@ def test_commands_agree_on_the_loss(training):
     ]
     assert inspected["loss"]["last"] == listed["loss"] == watched["loss"] == pytest.approx(seen[-1])
     assert inspected["loss"]["best"] == listed["best_loss"] == pytest.approx(min(seen))
+    (tensor,) = (each for each in inspected["tensors"] if each["name"] == "loss")
+    assert tensor["latest"]["mean"] == pytest.approx(seen[-1])
+    assert tensor["last_step"] == inspected["loss"]["last_step"]
+    one = json.loads(in_a_shell("tensor", place, "loss", "--json").stdout)["loss"]
+    assert (one["last"], one["best"]) == pytest.approx((seen[-1], min(seen)))
+    assert "loss" not in listed["metrics"]
     printed = in_a_shell("inspect", place).stdout
     assert f"loss {seen[-1]:.4g} at step {inspected['loss']['last_step']}" in printed
 

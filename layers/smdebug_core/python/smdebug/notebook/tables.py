@@ -87,7 +87,7 @@ def tensor_html(tensor: Tensor) -> str:
 
 def _tensors(trial: Trial) -> str:
     saved = f"{len(trial.tensor_names()):,} saved"
-    if not trial.observations.exist:
+    if not trial.observations.has_facts:
         return saved
     try:
         layout = trial.observations.layout(trial.observations.steps()[-1])

@@ -98,8 +98,6 @@ def edges_of(numbers: Iterable[NDArray[Any]], bins: int) -> NDArray[np.float64]:
 
 
 def _series_matching(trial: Trial, regex: str | list[str]) -> list[str]:
-    if not trial.observations.exist:
-        return []
     patterns = [regex] if isinstance(regex, str) else regex
     return [
         name

@@ -110,7 +110,7 @@ def _kinds(kinds: Any) -> list[str]:
 
 def _workers(run: Trial, other: Trial, step: int) -> list[str]:
     """Return the workers that have statistics of the step in both runs."""
-    if not (run.observations.exist and other.observations.exist):
+    if not (run.observations.has_facts and other.observations.has_facts):
         return []
     found = []
     for trial in (run, other):

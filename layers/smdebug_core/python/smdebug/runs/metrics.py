@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from smdebug.exceptions import SMDebugTypeError, TensorUnavailableForStep
 from smdebug.files.names import FIRST_LEARNING_RATE, LEARNING_RATES, SERIES, SYSTEM
-from smdebug.runs.training_loss import LOSSES
+from smdebug.runs.training_loss import LOSSES, loss_name
 from smdebug.trials import Trial
 from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
 
@@ -27,7 +27,7 @@ def last_metrics(trial: Trial) -> dict[str, float]:
 
 def _metric_names(trial: Trial, series: Iterable[str]) -> list[str]:
     """Return the names of the scalars that were logged; a tensor of one value is no metric, nor is a loss."""
-    tensors = {*trial.measured_tensors(), *trial.tensor_names(collection=LOSSES)}
+    tensors = {*trial.measured_tensors(), *trial.tensor_names(collection=LOSSES), loss_name(trial)}
     logged = (
         name for name in series if name not in tensors and not name.startswith((LEARNING_RATES, f"{SYSTEM}/"))
     )

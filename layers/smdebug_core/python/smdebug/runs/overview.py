@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -16,9 +16,9 @@ from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.curves.lines import Line, lines_of
 from smdebug.runs.left_out import left_out_of
-from smdebug.runs.statistics import TensorSummary, statistics_read
+from smdebug.runs.statistics import TensorSummary, statistics_of_number, statistics_read
 from smdebug.runs.thinned_steps import thinned as thinned
-from smdebug.runs.training_loss import TrainingLoss, has_series, loss_names, training_loss
+from smdebug.runs.training_loss import TrainingLoss, has_series, loss_names, of_rows, training_loss
 from smdebug.trials import Trial
 from smdebug.trials.stored.attempts import Attempt
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
@@ -265,6 +265,7 @@ def _tensor(
             damaged.setdefault(error.file, str(error))
         except ObjectMissing:
             pass  # already in `damaged`
+        last, latest = _last_of_scalar(trial, name, last, latest)
     order = ("value", "reductions", "shape")
     return TensorOverview(
         name=name,
@@ -275,6 +276,21 @@ def _tensor(
         last_step=last,
         latest=latest,
     )
+
+
+def _last_of_scalar(
+    trial: Trial, name: str, last: int, latest: TensorSummary | None
+) -> tuple[int, TensorSummary | None]:
+    """Return the last value of a scalar that was kept at every step, and not only where it was saved.
+
+    Values of evaluations do not count, as in the loss of the training.
+    """
+    kept = None
+    if latest is not None and has_series(trial, name):
+        kept = of_rows(name, trial.observations.series_rows(name))
+    if latest is None or kept is None:
+        return last, latest
+    return kept.last_step, replace(statistics_of_number(kept.last), dtype=latest.dtype, shape=latest.shape)
 
 
 def _steps(trial: Trial) -> tuple[StepsOf, ...]:

@@ -164,7 +164,7 @@ def statistics_read(
     except TensorUnavailableForStep:
         refuse_a_missing_file(tensor, step, mode, worker)
     observations = tensor.trial.observations
-    row = observations.measured.row(tensor.name, step, mode, worker) if observations.exist else None
+    row = observations.measured.row(tensor.name, step, mode, worker) if observations.has_facts else None
     if row is not None:
         observed = observations.measured.tensor(tensor.name)
         return statistics_in_row(row, observed.dtype, observed.shape)

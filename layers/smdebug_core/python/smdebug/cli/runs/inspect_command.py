@@ -88,7 +88,7 @@ def _print_measured(measured: list[MeasuredOverview], most: int | None) -> None:
     if not measured:
         return
     print_heading("Measured tensors")
-    print_line(faint("min to std: at the last step at which their kind was measured"))
+    print_line(faint("min to std: the last time that their kind was measured"))
     print_table(
         ("tensor", "kind", "steps", "shape", "type", *_STATISTICS),
         [
@@ -223,7 +223,7 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
         )
     if run.tensors:
         print_heading("Saved tensors" if measured else "Tensors")
-        print_line(faint("min to std: at the last saved step"))
+        print_line(faint("min to std: the last values"))
         print_table(
             ("tensor", "steps", "shape", "type", "size", *_STATISTICS),
             [_row(tensor) for tensor in run.tensors],

@@ -97,7 +97,7 @@ def _print_statistics(
 ) -> None:
     from smdebug.runs.sparkline import sparkline
     from smdebug.runs.tensors import tensor_over_steps
-    from smdebug.runs.training_loss import loss_in_words, loss_names, training_loss
+    from smdebug.runs.training_loss import loss_in_words, loss_name, loss_names, training_loss
 
     mode = chosen[0]
     rows = list(progress("reading values")(tensor_over_steps(trial, name, *chosen)))
@@ -111,7 +111,8 @@ def _print_statistics(
         return
     print_line(strong(name))
     if loss is not None:
-        print_line(f"loss of training: {loss_in_words(loss)}")
+        what = "loss of training" if name == loss_name(trial) else "loss"
+        print_line(f"{what}: {loss_in_words(loss)}")
     means = [math.nan if (mean := row.summary.mean) is None else mean for row in rows if row.summary]
     if len(means) > 1:
         print_line(f"mean {sparkline(means, 60)}")

@@ -60,7 +60,7 @@ def names_of(trial: Trial) -> tuple[str, ...]:
     """Return the names of all tensors of the run, saved or measured so far."""
     names = set(trial.tensor_names())
     observed = trial.observations
-    steps = observed.steps() if observed.exist else []
+    steps = observed.steps() if observed.has_facts else []
     try:
         if steps:
             layout = observed.layout(steps[-1])

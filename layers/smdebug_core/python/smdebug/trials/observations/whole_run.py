@@ -61,6 +61,7 @@ class Readable(Protocol):
     def has_tensor(self, tname: str) -> bool: ...
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None: ...
     def steps(self, mode: ModeKeys | None = ..., show_incomplete_steps: bool = ...) -> list[int]: ...
+    def maybe_refresh(self, name: str | None = ...) -> None: ...
     @property
     def index(self) -> KnownSteps: ...
     @property
@@ -316,10 +317,10 @@ class Observations:
         return value
 
     def series_names(self) -> list[str]:
-        """The names of the scalars that were kept at every step."""
-        tensors: Any = self._trial
-        names = tensors.tensor_names(regex=f"^{SERIES}")
-        return [name.removeprefix(SERIES) for name in names]
+        """The names of the scalars that were kept at every step, be it beside tensors that were chosen."""
+        self._trial.maybe_refresh()
+        names = self._trial.index.tensor_names()
+        return [name.removeprefix(SERIES) for name in names if name.startswith(SERIES)]
 
     def _facts(self, step: int, mode: ModeKeys, worker: str | None) -> dict[str, Any]:
         content = self._tensor(FACTS).value(step, mode, worker)

@@ -41,7 +41,7 @@ def last_numbers(run: ReadRun, kind: str) -> NumbersAnswer:
 
 def _shapes(trial: Trial | None, kind: str, step: int | None) -> dict[str, str]:
     """Return the shapes of tensors, as far as the run has them without their values."""
-    if trial is None or step is None or not trial.observations.exist:
+    if trial is None or step is None or not trial.observations.has_facts:
         return {}
     try:
         layout = trial.observations.layout(step)

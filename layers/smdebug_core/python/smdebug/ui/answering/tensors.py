@@ -99,15 +99,15 @@ def trial_mode() -> Any:
 
 
 def _row(trial: Trial, kind: str, name: str, step: int, worker: str) -> Any:
-    if not trial.observations.exist:
+    try:
+        matrix = trial.observations.at(step, worker).statistics(kind)
+        if matrix is not None and name in matrix:
+            return matrix.values[matrix.names.index(name)]
+        if trial.observations.exist:
+            return None
         tensor = trial.tensor(name)
         row, _ = row_of_value(tensor, step, worker)
         return row_of_reductions(tensor, step, worker) if row is None else row
-    try:
-        matrix = trial.observations.at(step, worker).statistics(kind)
-        if matrix is None or name not in matrix:
-            return None
-        return matrix.values[matrix.names.index(name)]
     except SMDebugError:
         return None
 
@@ -115,9 +115,7 @@ def _row(trial: Trial, kind: str, name: str, step: int, worker: str) -> Any:
 def _sample(trial: Trial, kind: str, name: str, step: int) -> SampleAnswer | None:
     """Return a histogram of the sampled values, or of all that were saved."""
     try:
-        values = None
-        if trial.observations.exist:
-            values = trial.observations.at(step).samples(kind).get(name)
+        values = trial.observations.at(step).samples(kind).get(name)
         if values is None:
             values = trial.tensor(name).value(step).reshape(-1)
     except SMDebugError:

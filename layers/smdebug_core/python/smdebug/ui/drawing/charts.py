@@ -269,7 +269,7 @@ def _pyramid_in(series: dict[str, Pyramid], name: str) -> Pyramid:
 def _order_of(names: Sequence[str], trial: Trial | None, step: int) -> list[int]:
     layout = None
     try:
-        if trial is not None and trial.observations.exist:
+        if trial is not None and trial.observations.has_facts:
             layout = trial.observations.layout(step)
     except SMDebugError:
         pass  # without it, in the order of the rows
