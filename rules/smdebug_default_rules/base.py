@@ -57,7 +57,7 @@ class DefaultRule(Rule):
         if not seen.facts and not seen.series_names:
             self.looked = False
             self.skipped = dict(seen.damaged)
-            if not seen.damaged and not self.base_trial.observations.exist:
+            if not seen.damaged and not self.base_trial.observations.has_facts:
                 self.not_checked = NOT_OBSERVED
             return False
         if seen.mode not in self.modes:
@@ -67,8 +67,10 @@ class DefaultRule(Rule):
         # Statistics of a failing training are of any size: nothing follows from an overflow in a comparison.
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             self.findings = [*self.check(seen)][:MOST_FINDINGS]
-        if self.looked is False and self.not_checked is None and not seen.damaged:
-            self.not_checked = self.needs or None
+        if self.looked is False and not seen.damaged:
+            # A step of scalars alone, such as the last one, says nothing of what the others lack.
+            has_scalars_alone = not seen.facts and self.base_trial.observations.has_facts
+            self.not_checked = None if has_scalars_alone else self.not_checked or self.needs or None
         self.skipped = {**self.skipped, **seen.damaged}
         return bool(self.findings)
 

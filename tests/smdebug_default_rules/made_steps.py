@@ -84,7 +84,7 @@ class Steps(made_runs.Run):
 
     def evaluations(self, rule: str) -> list[tuple[int, list[Any], str | None]]:
         """Return what a rule finds at each step, and why it could not check; "" if it only did not look."""
-        made = CATALOG[rule].load()(SimpleNamespace(observations=SimpleNamespace(exist=True)))
+        made = CATALOG[rule].load()(SimpleNamespace(observations=SimpleNamespace(has_facts=True)))
         found = []
         for seen in self.seen:
             made._begin_evidence()

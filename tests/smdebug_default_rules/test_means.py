@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import smdebug
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule, restore_state, save_state
 from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.runs.left_out import left_out_of
 from smdebug.trials import create_trial
+from tests.smdebug_default_rules import made_runs
 from tests.smdebug_default_rules.made_runs import findings_of
+from tests.smdebug_default_rules.made_steps import Steps
 
 
 class Asking(Rule):
@@ -128,15 +131,15 @@ def test_a_rule_that_looked_at_nothing_has_not_passed(run):
     assert found.issues == ()
     assert sorted(found.passed) == [
         "ElementCorruption",
-        "InitialWeights",
         "LearningRate",
         "LossSpike",
-        "ModuleModes",
         "NonFiniteValues",
         "ShrunkWeights",
     ]
     assert not [why for why in found.not_checked.values() if "had data for it" in why]
     assert found.not_checked["DeadUnits"] == "no outputs of layers were saved"
+    assert found.not_checked["InitialWeights"] == "no trained layer is known to be dense or convolutional"
+    assert found.not_checked["ModuleModes"].startswith("no module, such as dropout")
     assert found.not_checked["LeakedLabel"].startswith("the run is not an XGBoost training")
 
 
@@ -155,6 +158,69 @@ def test_too_few_losses_are_named(run):
     run.hook.close()
     found = diagnose(run.place)
     assert "too few losses" in found.not_checked["StuckLoss"]
+
+
+def test_a_last_step_of_scalars_alone_does_not_hide_what_the_others_lack(tmp_path):
+    with smdebug.Hook(tmp_path / "run") as hook:
+        for _ in range(15):
+            with hook.step():
+                hook.record("loss", 2.3)
+                hook.record("0_output_0", np.ones((4, 2), np.float32))
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.steps()[-1] == 14
+    assert trial.observations.facts_of_step(14) == {}
+    found = diagnose(trial)
+    assert "autocast" in found.not_checked["ComputePrecision"]
+    assert found.not_checked["DeadUnits"].startswith("no output of a layer with ReLU")
+    assert found.not_checked["GradientFlow"].startswith("no statistics of parameters")
+
+
+@pytest.mark.parametrize(
+    ("rule", "change", "why"),
+    [
+        ("DeadUnits", lambda run: rename(run, "ReLU", "GELU"), "no output of a layer with ReLU"),
+        ("ModuleModes", lambda run: None, "no module, such as dropout"),
+        ("RepeatedInput", lambda run: run.facts.pop("shapes", None), "the shapes of the model's inputs"),
+        ("ConstantOutput", lambda run: few_rows(run), "the model's output has too few rows"),
+        ("GradientFlow", lambda run: keep_weights(run, 2), "fewer than 3 layers have weights"),
+        ("ShrunkWeights", lambda run: keep_weights(run, 1), "fewer than 2 layers have weights"),
+        ("InitialWeights", lambda run: rename(run, "Linear", "Own"), "no trained layer is known"),
+        (
+            "AccumulationScale",
+            lambda run: run.lasting.update(optimizers=2 * run.lasting["optimizers"]),
+            "the backward passes do not belong to the steps of one optimizer",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_find_anything_in_such_a_model_has_not_passed(rule, change, why):
+    """A dropout is in a model where ModuleModes passes; the others pass on the healthy run."""
+    healthy, steps = Steps(), Steps()
+    if rule == "ModuleModes":
+        healthy.lasting["modules"] = [*made_runs.MODULES, ["5", "Dropout", True]]
+    for run in (healthy, steps):
+        for _ in range(6):
+            if run is steps:
+                change(run)
+            run.write()
+    assert healthy.evaluations(rule)[-1][1:] == ([], None if rule != "InitialWeights" else "")
+    assert [found for _, found, _ in steps.evaluations(rule)] == [[]] * 6
+    assert steps.evaluations(rule)[-1][2].startswith(why)
+
+
+def rename(run, module, other):
+    """Give the modules of one class another."""
+    run.lasting["modules"] = [[n, other if kind == module else kind, d] for n, kind, d in made_runs.MODULES]
+
+
+def few_rows(run):
+    """Make the output one of two rows."""
+    run.kinds["outputs"]["Net_output_0"] = run.kinds["outputs"]["Net_output_0"][:2]
+
+
+def keep_weights(run, count):
+    """Leave the model so many layers."""
+    for kind in ("parameters", "gradients", "updates"):
+        run.kinds[kind] = dict([*run.kinds[kind].items()][: 2 * count])
 
 
 def test_values_that_overflow_a_comparison_are_judged_without_a_warning(run, recwarn):

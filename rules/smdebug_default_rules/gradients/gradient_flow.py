@@ -41,9 +41,13 @@ class GradientFlow(DefaultRule):
         if table is None or seen.statistics("gradients") is None:
             self.looked = False
             return
+        judged = _is_judged(seen, table)
+        if np.count_nonzero(judged) < LEAST_LAYERS:
+            self.lacks(f"fewer than {LEAST_LAYERS} layers have weights that are trained")
+            return
         weights = table.column("rms")
         flow = table.gradient("rms") / weights
-        places = where(_is_judged(seen, table) & np.isfinite(flow) & (weights > 0))
+        places = where(judged & np.isfinite(flow) & (weights > 0))
         shrunk = self._shrunk(flow, places)
         self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}
         self.since = {name: self.since.get(name, seen.step) for name in self.steps}

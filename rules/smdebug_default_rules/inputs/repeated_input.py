@@ -11,6 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.boosting import is_boosted
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
@@ -54,6 +55,11 @@ class RepeatedInput(DefaultRule):
         if inputs is None:
             self.looked = False
             return
+        if is_boosted(seen):
+            self.lacks("XGBoost trains on the same rows in every round")
+            return
+        if not seen.facts.get("shapes"):
+            self.lacks("the shapes of the model's inputs were not saved")
         name = inputs.names[0]
         if self._is_constant(seen):
             if len(self.constant) >= LEAST_STEPS:

@@ -48,6 +48,8 @@ class ConstantOutput(DefaultRule):
         shape = outputs.tensors[place].shape
         spread = _spread(shape, outputs.row(name), seen.samples("outputs").get(name))
         varied = inputs.column("std")[0] > 0 and seen.facts.get("distinct_rows", 2) != 1
+        if spread is None:
+            self.lacks("the model's output has too few rows, or too many units, to compare its rows")
         if spread is None or not varied or spread > LIMIT:
             self.steps = 0
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
@@ -40,17 +42,21 @@ class DeadUnits(DefaultRule):
         if outputs is None:
             self.looked = False
             return
+        rectified = seen.shared_by_layout.get("rectified")
+        if rectified is None:
+            rectified = np.array([_is_rectified(modules, name) for name in outputs.names], bool)
+            seen.shared_by_layout["rectified"] = rectified
+        if not rectified.any():
+            self.lacks("no output of a layer with ReLU or another rectifier was saved")
+            return
         count, zeros = outputs.column("count"), outputs.column("zeros")
         still: dict[str, list[int]] = {}
-        for place in where((zeros > 0.9 * LIMIT * count) & (count >= LEAST_VALUES)):
+        for place in where(rectified & (zeros > 0.9 * LIMIT * count) & (count >= LEAST_VALUES)):
             share = zeros[place] / count[place]
             if not share > LIMIT:
                 continue
             name = outputs.names[place]
             layer = modules.layer_of_output(name)
-            function = modules.activations.get(layer)
-            if modules.classes.get(layer) not in _RECTIFIERS and function not in _FUNCTIONS:
-                continue
             since, steps = self.steps.get(name, [seen.step, 0])
             still[name] = [since, steps + 1]
             if steps + 1 >= LEAST_STEPS:
@@ -63,3 +69,9 @@ class DeadUnits(DefaultRule):
                     limit=LIMIT,
                 )
         self.steps = still
+
+
+def _is_rectified(modules: Modules, output: str) -> bool:
+    """Whether this is the output of a layer that ends with a rectifier."""
+    layer = modules.layer_of_output(output)
+    return modules.classes.get(layer) in _RECTIFIERS or modules.activations.get(layer) in _FUNCTIONS

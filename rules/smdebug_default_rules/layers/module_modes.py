@@ -38,6 +38,8 @@ class ModuleModes(DefaultRule):
             return
         modules = Modules.of(seen)
         dependent = [name for name, depends in modules.depends_on_mode.items() if depends]
+        if not dependent and (facts["training"] or facts.get("gradients") is not False):
+            self.lacks("no module, such as dropout or batch normalisation, depends on the mode")
         steps = bool(facts.get("optimizer_steps"))
         if steps and facts["training"]:
             self.has_trained = True

@@ -42,6 +42,7 @@ class AccumulationScale(DefaultRule):
             self.looked = False
             return
         if len(facts.get("optimizers") or ()) != 1 or facts["optimizers"][0].get("class") == "LBFGS":
+            self.lacks("the backward passes do not belong to the steps of one optimizer")
             return
         # The passes of steps that a scaler skipped are counted with those of the next step.
         before, self.passes = self.passes, passes

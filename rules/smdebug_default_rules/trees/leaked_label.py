@@ -46,8 +46,11 @@ class LeakedLabel(DefaultRule):
             return
         top = seen.facts.get("top_feature") or {}
         features = int(data["shapes"][0][1])
+        if features < LEAST_FEATURES:
+            self.lacks(f"the training data has fewer than {LEAST_FEATURES} features")
+            return
         explained, share = float(top.get("explained") or 0), float(top.get("share") or 0)
-        if features < LEAST_FEATURES or explained < EXPLAINED or share < SHARE:
+        if explained < EXPLAINED or share < SHARE:
             self.since = {}
             return
         name = str(top["name"])

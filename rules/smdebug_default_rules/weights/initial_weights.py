@@ -55,6 +55,10 @@ class InitialWeights(DefaultRule):
             for place in where(table.is_weight & table.present & ~table.is_frozen)
             if any(part in table.classes[place] for part in _JUDGED) and table.units[place] > 1
         ]
+        if not judged:
+            self.missing = "no trained layer is known to be dense or convolutional"
+            self.lacks(self.missing)
+            return
         if not _any_weight(table):
             for place in judged[:MOST_NAMED]:
                 message = (

@@ -60,6 +60,10 @@ class ShrunkWeights(DefaultRule):
             usual = table.is_weight & table.present & ~table.is_frozen & (rms > usual_sizes(table))
             self.first = first_sizes(table, usual)
             self.first_step = seen.step
+            self.lacks("there is no later step to compare the first weights with")
+            return
+        if len(self.first) < LEAST_WEIGHTS:
+            self.lacks(f"fewer than {LEAST_WEIGHTS} layers have weights of the usual size")
             return
         first = seen.shared_by_layout.get("first sizes of weights")
         if first is None:
@@ -67,7 +71,7 @@ class ShrunkWeights(DefaultRule):
             seen.shared_by_layout["first sizes of weights"] = first
         shares = rms / first
         shrunk = where(shares < SHRUNK)
-        if len(self.first) < LEAST_WEIGHTS or 2 * len(shrunk) <= len(self.first):
+        if 2 * len(shrunk) <= len(self.first):
             self.steps = 0
             return
         self.steps += 1

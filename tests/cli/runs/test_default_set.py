@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import smdebug
 from smdebug.files.observations import FACTS
 from smdebug.rules.rule_sets import default_rules
 from tests.rules.made_runs import MadeRun
@@ -128,6 +129,16 @@ def test_a_run_of_chosen_tensors_is_judged_by_the_default_rules(ask, failing):
     assert "The tensors of this run were chosen. A hook that gets only a path" in answer.out
     results = ask("evaluate", failing, "--json").json
     assert {result["rule"] for result in results} == {*default_rules()}
+
+
+def test_a_run_whose_tensors_nobody_chose_is_not_said_to_have_chosen_ones(ask, tmp_path):
+    with smdebug.Hook(str(tmp_path / "loop")) as hook:
+        for step in range(3):
+            with hook.step():
+                hook.record("loss", 1 / (step + 1))
+    answer = ask("evaluate", tmp_path / "loop")
+    assert "rules not checked" in answer.out
+    assert "were chosen" not in answer.out
 
 
 def test_many_reasons_for_unchecked_rules_are_shown_on_request(ask, observed, tmp_path):

@@ -142,7 +142,8 @@ def diagnose(
     )
     issues = tuple(issues_of(trial, results))
     chosen = {result.rule for result in results} & set(default_rules())
-    derived = bool(chosen) and not trial.observations.has_facts
+    observations = trial.observations
+    derived = bool(chosen) and not (observations.has_facts or observations.series_names())
     return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived, _imported(trial))
 
 
