@@ -101,7 +101,7 @@ class _Process:
             )
 
     def tell(self, event: str, *details: Any) -> None:
-        """Call the listeners to that event which still exist. One that fails is told of its error instead."""
+        """Call the listeners to that event which still exist. One that fails gets its error instead."""
         for known in self._listeners[event]:
             listener = known()
             if listener is None:
