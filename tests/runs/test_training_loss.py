@@ -119,8 +119,8 @@ def test_commands_agree_on_the_loss(training):
     (tensor,) = (each for each in inspected["tensors"] if each["name"] == "loss")
     assert tensor["latest"]["mean"] == pytest.approx(seen[-1])
     assert tensor["last_step"] == inspected["loss"]["last_step"]
-    one = json.loads(in_a_shell("tensor", place, "loss", "--json").stdout)["loss"]
-    assert (one["last"], one["best"]) == pytest.approx((seen[-1], min(seen)))
+    shown = json.loads(in_a_shell("tensor", place, "loss", "--json").stdout)["loss"]
+    assert (shown["last"], shown["best"]) == pytest.approx((seen[-1], min(seen)))
     assert "loss" not in listed["metrics"]
     printed = in_a_shell("inspect", place).stdout
     assert f"loss {seen[-1]:.4g} at step {inspected['loss']['last_step']}" in printed
