@@ -122,7 +122,6 @@ def test_there_are_sources_to_check():
 
 def test_a_folder_holds_few_modules():
     folders = Counter(path.parent for path in sources() if path.name != "__init__.py")
-    del folders[LAYER / "smdebug" / "core"]  # the addresses of the old library
     assert not {place_of(folder): n for folder, n in folders.items() if n > FOLDER_MODULES}
 
 

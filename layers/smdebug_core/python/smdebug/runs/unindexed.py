@@ -134,7 +134,7 @@ def not_indexed(
 
 
 def _names_its_last_step(worked: Worked | None) -> bool:
-    """Whether this worker's closing note names its last committed step, or the lack of one is told."""
+    """Whether this worker's closing note names its last committed step, or says that there is none."""
     return worked is not None and worked.attempt.run_id is not None
 
 

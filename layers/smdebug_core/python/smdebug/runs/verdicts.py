@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from smdebug.service.run_status import RuleStatusOf
 
 MOST_FINDINGS = 40  # listed of one rule
-MOST_MARKS = 400  # steps of one rule that are marked in curves
 MOST_LINES = 2000  # of the log of one rule
 
 

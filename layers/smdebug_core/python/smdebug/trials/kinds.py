@@ -18,8 +18,6 @@ KINDS = (
 """As a training goes wrong: what is computed last shows a problem first."""
 COMPUTED = ("inputs", "outputs", "gradients", "updates", "parameters")
 """As a step computes them."""
-AS_STORED = ("parameters", "gradients", "updates", "inputs", "outputs")
-"""As a step stores them: a name that several kinds have is that of the first."""
 
 
 def in_kind_order(kinds: Iterable[str]) -> list[str]:

@@ -95,7 +95,6 @@ class TorchObserver:
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
         self.accumulation = Accumulation()
-        self._scaler: ref[Any] | None = None
         self._has_described = False
         self._batch: list[torch.Tensor] = []
         """The inputs of the batch, until its loss was described."""

@@ -36,11 +36,6 @@ def module_in(tensor: str, root: str) -> str:
     return layer.removeprefix(f"{root}_") if root and layer != root else layer
 
 
-def names_in_order(names: Sequence[str], layers: Sequence[str]) -> list[str]:
-    """Return the names in the order of their layers; those of no known layer come last."""
-    return [names[at] for at in in_order(names, {layer: at for at, layer in enumerate(layers)})]
-
-
 def in_order(names: Sequence[str], layers: Mapping[str, int], root: str = "") -> list[int]:
     """Return the places of `names`, sorted by layer from input to output; unknown layers stay behind."""
     last = len(layers)

@@ -31,10 +31,6 @@ class Disagreement:
     def largest(self) -> float:
         return max((spread for spread in self.spread if math.isfinite(spread)), default=0.0)
 
-    @property
-    def largest_step(self) -> int:
-        return self.steps[max(range(len(self.spread)), key=self.spread.__getitem__)]
-
 
 def worker_spread(
     trial: Trial, progress: Callable[[int], Any] = lambda done: None
