@@ -224,7 +224,7 @@ class Ranks:
     """A run of several ranks, as far as rules ask for the others; each step names what each rank saved."""
 
     def __init__(self, expected, **steps):
-        self.exist = True
+        self.has_facts, self.are_beside = True, False
         self.expected_workers = expected
         self._steps = {int(step.strip("_")): of for step, of in steps.items()}
 
