@@ -157,7 +157,7 @@ def test_a_model_may_be_compiled_after_it_was_registered(run):
 
 
 def test_layers_in_a_graph_are_not_seen_which_is_reported_once(run, caplog):
-    hook = hook_in(run)
+    hook = hook_in(run, compiled_layers="skip")
     hook.logger.addHandler(caplog.handler)
     called = compiled(Net())
     hook.register_module(called)
@@ -193,7 +193,7 @@ def test_where_no_step_can_run_uncompiled_that_is_reported_and_the_rest_is_saved
 def test_a_layer_that_is_compiled_alone_hides_only_what_is_inside(run):
     model = nn.Sequential(Net(), nn.Linear(3, 3))
     model[0] = compiled(model[0])
-    with hook_in(run) as hook:
+    with hook_in(run, compiled_layers="skip") as hook:
         hook.register_module(model)
         model(batch()[0]).sum().backward()
     trial = smd.create_trial(str(run))

@@ -88,13 +88,13 @@ _KNOWN = (
 class TorchOptions(HookOptions):
     """The further options of the hook for PyTorch."""
 
-    compiled_layers: str = field(default="skip", kw_only=True)
+    compiled_layers: str = field(default="graph", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.compiled_layers not in ("skip", "eager"):
+        if self.compiled_layers not in ("graph", "skip", "eager"):
             raise SMDebugValueError(
-                f'compiled_layers must be "skip" or "eager", not {self.compiled_layers!r}'
+                f'compiled_layers must be "graph", "skip" or "eager", not {self.compiled_layers!r}'
             )
 
 
@@ -108,8 +108,9 @@ class Hook(FrameworkHook):
     Each forward of the model is a step; `hook.set_mode(modes.EVAL)` sets the mode of the next ones. Once a
     script has written `with hook.step(modes.TRAIN):`, only that begins steps.
 
-    The layers inside a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
-    are saved run uncompiled, which may change the last bits of results.
+    The layers inside a compiled model show their tensors by an operator in its graph, if the model is
+    registered before its first call. With `compiled_layers="skip"` they are not seen; with "eager" the
+    steps at which they are saved run uncompiled, which may change the last bits of results.
 
     The class is long because all callbacks of PyTorch during a step arrive here.
     """
@@ -129,7 +130,8 @@ class Hook(FrameworkHook):
         self._models = Models()
         self._structure = KnownStructure(self._models)
         self._losses = Losses(self)
-        self._layers = LayerHooks(self, eager=options.compiled_layers == "eager")
+        choice = options.compiled_layers
+        self._layers = LayerHooks(self, eager=choice == "eager", from_graphs=choice == "graph")
         self._forward: Any = None  # the handle of the callback that begins steps
         self._by_hand = False  # the user begins the steps
         self._is_in_graph = False  # the models run inside a compiled graph
@@ -221,6 +223,7 @@ class Hook(FrameworkHook):
         self.gradients.forget()
         self._leave_optimizers()
         self._layers.remove()
+        self._layers.hide_in_graphs()
 
     def _leave(self, module: nn.Module | None) -> None:
         self._models.leave(module)
@@ -363,7 +366,9 @@ class Hook(FrameworkHook):
             self._add_activations(self._all_layers())
         super().begin_step(mode)
         if is_first and self.prepared_collections:
-            list_for_readers(self.collection_manager, activation_tensors(self._all_layers()))
+            layers = self._all_layers()
+            list_for_readers(self.collection_manager, activation_tensors(layers))
+            self._layers.show_in_graphs(layers, in_graph)
         if self._observer is None and self.recorder.capture.observer is not None:
             observations = self.recorder.capture.observer.observations
             self._observer = TorchObserver(self, observations, self._sees_optimizers)

@@ -115,6 +115,11 @@ def kept_out_of_graphs(function: Called) -> Called:
     return function
 
 
+def run_as_it_is(function: Called) -> Called:
+    """Let the function run as it is outside of graphs, and be traced inside of them."""
+    return function if _set_strategy is None else kept_out_of_graphs(function)
+
+
 class Callback:
     """A callback that does nothing in a copy."""
 
@@ -182,6 +187,7 @@ class AroundLayer(_OfHook):
         self.inputs = inputs
         self.outputs = outputs
 
+    @run_as_it_is
     def __call__(self, module: nn.Module, args: Any, *rest: Any) -> None:
         if not (is_compiling() or is_tracing()):
             _after_layer(self, module, args, rest[0] if self.inputs else {}, rest[-1])

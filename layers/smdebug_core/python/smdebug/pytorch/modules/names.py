@@ -16,6 +16,8 @@ from torch import nn
 # The parts that wrappers put into paths: torch.compile, FSDP, activation checkpointing.
 _COMPILED = "_orig_mod"
 _WRAPPED = (_COMPILED, "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+# A module that model.compile() has compiled calls its own hooks outside of the graph.
+_CALLS_HOOKS = hasattr(torch.compiler, "is_exporting")  # since PyTorch 2.7, or earlier
 _BY_MODULE = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 _names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
@@ -76,10 +78,10 @@ def _layers_in(
     if own in seen:
         return
     seen.add(own)
-    # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
-    hidden = is_in_graph or own._compiled_call_impl is not None
+    is_compiled = own._compiled_call_impl is not None
+    hidden = is_in_graph or (is_compiled and not _CALLS_HOOKS)
     yield Layer(path or root, module, hidden)
-    hides = hidden or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
+    hides = hidden or is_compiled or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
     for name, child in own._modules.items():
         if child is not None:
             yield from _layers_in(child, f"{path}.{name}" if path else name, root, hides, seen)

@@ -166,6 +166,10 @@ class BaseHook(ConfigurableHook):
         """Return whether this tensor would be saved now, or observed beside those that are."""
         return self.recorder.wanted(tensor_name) is not None
 
+    def includes(self, tensor_name: str) -> bool:
+        """Return whether this tensor is saved or observed at some steps."""
+        return self.recorder.includes(tensor_name)
+
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
         """Return whether this tensor, or that collection, is saved at the current step."""
         due = self.recorder.collections_due()

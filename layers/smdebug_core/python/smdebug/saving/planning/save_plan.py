@@ -167,6 +167,10 @@ class SavePlan:
             if collection.name == collection_name:
                 self._members[tensor_name] = self.members(tensor_name) | 1 << bit
 
+    def includes(self, tensor_name: str) -> bool:
+        """Return whether the tensor is saved or observed at some steps."""
+        return self.planned(tensor_name, self._first_zoom - 1) is not None
+
     def collections(self, members: Members) -> list[Collection]:
         return [c for bit, c in enumerate(self._collections) if members >> bit & 1]
 

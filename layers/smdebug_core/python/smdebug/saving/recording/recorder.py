@@ -245,6 +245,10 @@ class Recorder:
             return None
         return self.run.plan.wanted(name, self.due)
 
+    def includes(self, name: str) -> bool:
+        """Return whether the plan saves or observes the tensor at some steps."""
+        return self.run is not None and self.run.plan.includes(name)
+
     def collections_due(self) -> list[Collection]:
         """Return the collections that are due at the current step."""
         return [] if self.run is None else self.run.plan.collections(self.due)
