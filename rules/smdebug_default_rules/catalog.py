@@ -55,6 +55,12 @@ _ENTRIES = (
     ("layers", "ConstantOutput", "A model that gives the same output for every input."),
     ("loss", "StuckLoss", "A loss that does not fall."),
     ("loss", "Generalisation", "A model that overfits or memorises its training data."),
+    (
+        "policies",
+        "PolicyLearning",
+        "A policy without advantages, on stale completions, or that collapses.",
+    ),
+    ("policies", "Preferences", "A policy that learns the opposite of the preferences, or nothing."),
     ("trees", "LeakedLabel", "A feature of an XGBoost training that reveals the label."),
     ("trees", "BoostingProgress", "Boosted trees that do not learn."),
     ("trees", "BoostingBalance", "Boosted trees on labels of nearly one class."),

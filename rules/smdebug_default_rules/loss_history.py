@@ -15,6 +15,7 @@ from smdebug_default_rules.arrays import rounded
 
 Floats = NDArray[np.float64]
 FIRST, LAST = 20, 64
+NEARLY_ZERO = 1e-3
 
 
 def new_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
@@ -45,6 +46,14 @@ def level(values: Sequence[float]) -> float:
     if not ordered:
         return math.nan
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def is_rounding(values: Sequence[float]) -> bool:
+    """Whether losses are what rounding leaves of zero, such as a policy's gain over its own mean.
+
+    They have both signs, and multiples of them say nothing.
+    """
+    return bool(values) and min(values) < 0 < max(values) and max(map(abs, values)) < NEARLY_ZERO
 
 
 def empty() -> dict[str, Any]:

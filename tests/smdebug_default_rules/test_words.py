@@ -30,6 +30,16 @@ def made(name, arrays):
 
 
 # rule, run, value, limit, since, message
+def logging(**numbers):
+    """Six steps that log the same numbers."""
+    steps = Steps()
+    for _ in range(6):
+        for name, value in numbers.items():
+            steps.carry(name, value)
+        steps.write()
+    return steps
+
+
 SENTENCES = [
     (
         "LossInput",
@@ -242,6 +252,17 @@ SENTENCES = [
         (
             "Each label is the token two places after its input: labels are shifted twice. "
             "Only 25% are the next token"
+        ),
+    ),
+    (
+        "PolicyLearning",
+        lambda: logging(reward=0.0, reward_std=0.0),
+        1.0,
+        0.95,
+        0,
+        (
+            "The rewards of each group are equal at 5 logged steps in a row, at 0: every advantage is zero, "
+            "and so is the gradient"
         ),
     ),
     (

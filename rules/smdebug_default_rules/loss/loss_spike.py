@@ -13,7 +13,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import finite_losses, new_losses
+from smdebug_default_rules.loss_history import finite_losses, is_rounding, new_losses
 
 TIMES = 10.0
 """A spike is this many times the largest loss of the last steps and of the first ones."""
@@ -44,7 +44,7 @@ class LossSpike(DefaultRule):
         steps, values = new_losses(seen)
         self.looked = len(values) > 0 or bool(self.scales)
         largest, spikes = math.nan, []
-        if self._knows_enough() and len(values):
+        if self._knows_enough() and len(values) and not is_rounding(self.losses["first"]):
             largest = max(map(abs, (*self.losses["first"], *self.losses["last"])))
             if largest > 0:
                 spikes = where(np.abs(values) > TIMES * largest)

@@ -12,7 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import level, new_losses
+from smdebug_default_rules.loss_history import is_rounding, level, new_losses
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
@@ -173,7 +173,8 @@ class NonFiniteValues(DefaultRule):
     def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
         steps, values = new_losses(seen)
         first = [abs(loss) for loss in self.losses["first"]]
-        usual = level(first) if len(first) >= 5 else np.inf
+        knows_enough = len(first) >= 5 and not is_rounding(self.losses["first"])
+        usual = level(first) if knows_enough else np.inf
         is_high = np.abs(values) > DIVERGED * usual
         if usual > 0 and is_high.any():
             for step, is_new in zip(steps.tolist(), is_high.tolist(), strict=True):

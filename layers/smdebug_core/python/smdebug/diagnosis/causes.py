@@ -40,6 +40,11 @@ CAUSES: Mapping[str, str] = {
     "leaked label": "one feature reveals the label",
     "adapter": "adapters have no optimizer, get no gradient or stay zero, or their layers are trained, too",
     "token labels": "the labels of tokens are shifted or masked wrongly",
+    "no advantage": "the rewards of each group are equal, so that nothing is better than the rest",
+    "stale rollouts": "completions come from other weights or settings than those that are trained",
+    "policy collapse": "a policy always writes the same, and its reward has not risen",
+    "policy drift": "a policy moves far away from its reference, and its reward has not risen",
+    "preferences": "a policy prefers rejected completions, or has no reference of its own",
 }
 
 TITLES: Mapping[str, str] = {
@@ -75,5 +80,10 @@ TITLES: Mapping[str, str] = {
     "leaked label": "A feature leaks the label",
     "adapter": "Adapters are set up wrong",
     "token labels": "The labels of tokens are wrong",
+    "no advantage": "No completion is better than the others",
+    "stale rollouts": "Completions come from another policy",
+    "policy collapse": "The policy collapses",
+    "policy drift": "The policy leaves its reference",
+    "preferences": "Preferences are learned wrong",
 }
 """The headline of a problem with that cause. Findings and JSON have the cause itself."""

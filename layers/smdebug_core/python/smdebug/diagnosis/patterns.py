@@ -128,6 +128,33 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             "the loss compares tokens that the model should not predict",
         ),
     },
+    "no advantage": {
+        ("no gradient", "vanishing gradient", "lost update", "not learning", "learning rate"): (
+            _A,
+            "where no completion is better than the others, the gradient is zero",
+        ),
+    },
+    "stale rollouts": {
+        ("policy collapse", "policy drift", "not learning", "spike", "exploding"): (
+            _A,
+            "gains of another policy are not gains of this one",
+        ),
+    },
+    "policy collapse": {
+        ("no advantage", "vanishing gradient", "no gradient", "not learning", "constant output"): (
+            _A,
+            "completions that are all equal have equal rewards",
+        ),
+    },
+    "policy drift": {
+        ("exploding", "spike", "not learning"): (_A, "ratios of distant policies are of any size"),
+    },
+    "preferences": {
+        ("vanishing gradient", "no gradient", "lost update", "not learning"): (
+            _A,
+            "a policy that is compared with itself has nothing to prefer",
+        ),
+    },
     "mode mismatch": {
         ("overfitting", "memorising", "spike"): (
             _A,
