@@ -58,6 +58,10 @@ def test_the_handlers_are_those_that_are_deployed():
 NOT_SIMULATED = {
     "run_custom_rule": "a port answers in its place; tests/functions/custom_rules runs it",
     "post_webhook": "it keeps no state; tests/functions/test_webhooks.py repeats its events",
+    "judge_runs": "a chunk is judged again or not at all; tests/backtesting/deployed ends it midway",
+    "prepare_backtest": "it writes nothing; tests/functions/backtests/test_sandboxed.py",
+    "keep_verdicts": "it writes one object; tests/functions/backtests/test_sandboxed.py",
+    "plan_nightly": "its plan has the day's name; tests/functions/backtests/test_nightly.py",
     "write_report": "it writes one object from the table; tests/functions/test_write_report.py",
 }
 

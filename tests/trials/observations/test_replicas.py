@@ -93,7 +93,9 @@ def test_meta_in_another_form_is_ignored():
     assert root_digests({"root_digests": {"parameters": 3, "inputs": "7d"}}) == {"inputs": "7d"}
     for meta in ({}, {"replicas": 3}, {"replicas": {"chief": "", "workers": 2}}):
         assert Replicas.of_run(meta) is None
-    assert Replicas.of_run({"replicas": {"chief": "worker_0", "workers": 2}}) == ("worker_0", 2)
+    known = {"chief": "worker_0", "workers": 2}
+    assert Replicas.of_run({"replicas": known}) == Replicas("worker_0", 2, beside=False)
+    assert Replicas.of_run({"replicas": {**known, "beside": True}}) == Replicas("worker_0", 2, beside=True)
 
 
 def test_digests_are_taken_as_saved():
