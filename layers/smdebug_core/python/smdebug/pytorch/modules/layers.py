@@ -15,7 +15,8 @@ from smdebug.pytorch.modules.names import Layer, unwrapped
 
 _CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
 _COMPILED_BEFORE = (
-    "the graph was compiled before the model was registered. Register it before its first call."
+    "they run inside a compiled graph, which was made before the model was registered. Register the model "
+    "before its first call, and compile it alone, without its loss."
 )
 # The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
 NUMBERS_TRIED = 16
