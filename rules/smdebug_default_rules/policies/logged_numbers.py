@@ -10,6 +10,7 @@ from typing import Any
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import rounded
+from smdebug_default_rules.base import DefaultRule
 
 FIRST = RECENT = 5
 """How many values are kept of the start of a series, and how many newest ones are judged together."""
@@ -155,6 +156,23 @@ class Logged(dict[str, dict[str, Any]]):
 
 
 _NOTHING: Mapping[str, Any] = {"first": [], "last": [], "count": 0}
+
+
+class RuleOnLogged(DefaultRule):
+    """A rule that reads what a training logs, and remembers since when it has seen which problem."""
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.logged: dict[str, Any] = {}
+        self.since: dict[str, int] = {}
+
+    def grown(self, seen: ObservedStep, quantity: str) -> Logged | None:
+        """Add what the step has; None if nothing is new, or if that quantity was never logged."""
+        logged = Logged(self.logged)
+        is_new = logged.add(seen)
+        self.logged = dict(logged)
+        self.looked = is_new and quantity in logged
+        return logged if self.looked else None
 
 
 def _empty(name: str) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.base import BOTH, Advice, DefaultRule
-from smdebug_default_rules.policies.logged_numbers import RECENT, Logged
+from smdebug_default_rules.base import BOTH, Advice
+from smdebug_default_rules.policies.logged_numbers import RECENT, Logged, RuleOnLogged
 
 ALL_GROUPS = 0.95
 """The share of groups without a spread from which there is no advantage to speak of."""
@@ -36,7 +36,7 @@ class _Problem:
     message: str
 
 
-class PolicyLearning(DefaultRule):
+class PolicyLearning(RuleOnLogged):
     """Fires when the numbers of a policy's training say that it cannot learn, or loses what it could.
 
     The rewards of all groups are equal; completions come from other weights; entropy collapses or the
@@ -72,17 +72,9 @@ class PolicyLearning(DefaultRule):
         ),
     }
 
-    def __init__(self, base_trial: Any, *, action_str: Any = None):
-        super().__init__(base_trial, action_str)
-        self.logged: dict[str, Any] = {}
-        self.since: dict[str, int] = {}
-
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
-        logged = Logged(self.logged)
-        is_new = logged.add(seen)
-        self.logged = dict(logged)
-        if "reward" not in logged or not is_new:
-            self.looked = False
+        logged = self.grown(seen, "reward")
+        if logged is None:
             return
         found = {problem.cause: problem for problem in _problems(logged)}
         self.since = {

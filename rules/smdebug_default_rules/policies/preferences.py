@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.base import BOTH, Advice, DefaultRule
-from smdebug_default_rules.policies.logged_numbers import RECENT, Logged
+from smdebug_default_rules.base import BOTH, Advice
+from smdebug_default_rules.policies.logged_numbers import RECENT, Logged, RuleOnLogged
 
 LEAST_VALUES = 10
 WRONG = 0.3
@@ -16,7 +16,7 @@ WRONG = 0.3
 _TINY = 1e-6
 
 
-class Preferences(DefaultRule):
+class Preferences(RuleOnLogged):
     """Fires when a policy learns to prefer rejected completions, or when its reference is the policy itself.
 
     The first needs ten logged values, with margins that fall. The second needs five: after the first update,
@@ -35,17 +35,9 @@ class Preferences(DefaultRule):
         )
     }
 
-    def __init__(self, base_trial: Any, *, action_str: Any = None):
-        super().__init__(base_trial, action_str)
-        self.logged: dict[str, Any] = {}
-        self.since: dict[str, int] = {}
-
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
-        logged = Logged(self.logged)
-        is_new = logged.add(seen)
-        self.logged = dict(logged)
-        if "margin" not in logged or not is_new:
-            self.looked = False
+        logged = self.grown(seen, "margin")
+        if logged is None:
             return
         found = _problem(logged)
         self.since = {} if found is None else {found[0]: self.since.get(found[0], logged.since("margin"))}
