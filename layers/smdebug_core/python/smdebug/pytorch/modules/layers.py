@@ -205,8 +205,10 @@ class LayerHooks:
 
     def _look_for_graphs(self) -> None:
         """Say once that no graph has shown a layer since it was hooked, if that is so."""
+        if self._has_seen_graphs:
+            return
         awaited = [layer for layer in self._hooked or () if isinstance(layer.handle, graphs.Awaited)]
-        if not awaited or self._has_seen_graphs:
+        if not awaited:
             return
         self._has_seen_graphs = any(layer.handle.has_come for layer in awaited)
         if not self._has_seen_graphs:
