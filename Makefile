@@ -163,7 +163,7 @@ simulate: $(READY) ##+ run a million fault schedules of the handlers (ARGS=20000
 mutants: $(READY) ##+ check that simulation and tests detect every deliberate defect
 	@$(BIN)/python -m tests.simulation.many --mutants $(ARGS)
 
-mutate: $(READY) ##+ edit a room of the code and show what its tests do not notice (ROOM=saving, ARGS="--sample 200")
+mutate: $(READY) ##+ edit a room of the code and show what its tests do not notice (ROOM=saving, ARGS="--count 200 --seed 3")
 	@$(BIN)/python -m tools.mutate $(or $(ROOM),$(error Which room? make mutate ROOM=saving)) $(ARGS)
 
 SCHEDULES ?= 5000

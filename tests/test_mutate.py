@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tools.mutate import __main__ as mutate
+from tools.mutate import running
 from tools.mutate.edits import distinct, edits_of
+from tools.mutate.journal import Journal, fingerprint
 from tools.mutate.rooms import ROOMS, room_of
+from tools.mutate.running import Copy
 
 CODE = """
 def is_in(low, value, high):
@@ -64,6 +67,7 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
     (tmp_path / "tools").symlink_to(Path(mutate.ROOT) / "tools")
     monkeypatch.setenv("PYTHONPATH", str(mutate.ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take long to import
     monkeypatch.setattr(mutate, "ROOT", tmp_path)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     return tmp_path
@@ -74,12 +78,114 @@ def test_the_edits_that_no_test_notices_are_named(checkout, capsys, monkeypatch)
     equivalent = checkout / "equivalent.txt"
     equivalent.write_text("# none\nroom/code.py | unused | max -> min | it is not used\n")
     monkeypatch.setattr(mutate, "EQUIVALENT", equivalent)
-    assert mutate.main(["room", "--sample", "0", "--processes", "1"]) == 1
+    assert mutate.main(["room", "--count", "0", "--processes", "1"]) == 1
     printed = capsys.readouterr().out
+    assert "room: 2 of 5 edits were noticed (40%; 90% wanted)" in printed
     assert "room/code.py:3 is_in: value < high: < -> <=  (no test notices)" in printed
     assert "room/code.py:7 unused: left out: values.sort()  (no test executes it)" in printed
     assert "is_in: low <= value: <= -> <" not in printed, "the first assertion notices it"
     assert "max -> min" not in printed, "it is listed as one that changes no answer"
+
+
+def test_an_edit_of_what_is_computed_on_import_is_tried_in_a_fresh_process(checkout, capsys):
+    (checkout / "room/code.py").write_text("LIMIT = 3\n\ndef limit():\n    return LIMIT\n")
+    (checkout / "tests/room/test_code.py").write_text(
+        "from room.code import limit\n\ndef test_it():\n    assert limit() == 3\n"
+    )
+    assert mutate.main(["room", "--processes", "1"]) == 0
+    assert "room: 2 of 2 edits were noticed" in capsys.readouterr().out
+
+
+def test_a_process_that_a_test_starts_runs_the_edited_code(checkout, capsys):
+    (checkout / "room/code.py").write_text("def is_low(value):\n    return value < 3\n")
+    (checkout / "tests/room/test_code.py").write_text(
+        "import subprocess, sys\n\nfrom room.code import is_low\n\n\ndef test_it():\n    is_low(1)\n"
+        "    code = 'from room.code import is_low; assert not is_low(3) and is_low(2)'\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
+
+
+def test_a_test_that_no_longer_ends_notices_the_edit(checkout, capsys, monkeypatch):
+    monkeypatch.setattr(running, "LEAST_SECONDS", 0.5)
+    (checkout / "room/code.py").write_text(
+        "def last(values):\n    at = 0\n    while at < len(values):\n        at += 1\n    return at\n"
+    )
+    (checkout / "tests/room/test_code.py").write_text(
+        "from room.code import last\n\ndef test_it():\n    assert last([1, 2]) == 2\n"
+    )
+    mutate.main(["room", "--processes", "1", "--count", "0"])
+    printed = capsys.readouterr().out
+    assert "0 -> 1  (no test notices)" in printed, "one that ends, too late or not"
+    assert "left out: at += 1" not in printed
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(checkout, monkeypatch):
+    tried = []
+    real = Copy.is_noticed
+
+    def is_noticed(copy, file, edit, *rest):
+        tried.append(edit.what)
+        if len(tried) == 4:
+            raise KeyboardInterrupt
+        return real(copy, file, edit, *rest)
+
+    monkeypatch.setattr(Copy, "is_noticed", is_noticed)
+    arguments = ["room", "--count", "6", "--processes", "1"]
+    with pytest.raises(KeyboardInterrupt):
+        mutate.main(arguments)
+    mutate.main(arguments)
+    assert len(tried) == 4 + 3, "three of six were known"
+
+
+def test_a_journal_keeps_what_was_found_and_forgets_it_with_other_sources(tmp_path):
+    path = tmp_path / "build" / "room"
+    journal = Journal(path, "as they were")
+    journal.keep("a", None)
+    journal.keep("b", {"seconds": {}})
+    with path.open("a") as file:
+        file.write('\n["c", tr')  # the process was killed
+    again = Journal(path, "as they were")
+    assert again["a"] is None
+    assert again["b"] == {"seconds": {}}
+    assert "c" not in again
+    again.keep("c", True)
+    assert "c" in Journal(path, "as they were")
+    assert "a" not in Journal(path, "changed")
+
+
+def test_the_digest_of_sources_changes_with_a_name_or_a_content(tmp_path):
+    for name, text in (("a", "1"), ("b", "1"), ("c", "2")):
+        (tmp_path / name).write_text(text)
+    digests = {fingerprint(tmp_path, [tmp_path / name]) for name in "abc"}
+    assert len(digests) == 3
+    assert fingerprint(tmp_path, [tmp_path / "a"]) in digests
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_a_share_is_of_all_edits(checkout, capsys):
+    edits = list(mutate.candidates(["room"], ""))
+    assert mutate.chosen_of(edits, 5, seed=1) == mutate.chosen_of(edits, 5, seed=1)
+    assert mutate.chosen_of(edits, 5, seed=1) != mutate.chosen_of(edits, 5, seed=2)
+    assert mutate.chosen_of(edits, 0, seed=1) == edits
+    mutate.main(
+        ["room", "--share", "0.34", "--processes", "1", "--tests", "tests/room/test_code.py::test_is_in"]
+    )
+    assert f"room: 2 of {len(edits)} edits, seed 0." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "There is no room 'nothing'. Choose one of saving"),
+        (["room", "--share", "3"], "--share is more than 0 and at most 1"),
+        (["room", "--tests", "tests/other.py"], "There is no tests/other.py"),
+    ],
+)
+def test_what_cannot_be_tried_is_said_before_anything_runs(arguments, said, checkout, capsys):
+    with pytest.raises(SystemExit) as ended:
+        mutate.main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_tests_that_fail_without_an_edit_are_said_and_nothing_is_tried(checkout):

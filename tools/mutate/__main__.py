@@ -7,19 +7,25 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tools.mutate.edits import Edit, distinct, edits_of
-from tools.mutate.rooms import ROOMS, room_of
-from tools.mutate.running import Copy, TestsByLine
+from tools.mutate.journal import Journal, fingerprint
+from tools.mutate.rooms import ROOMS, Room, room_of
+from tools.mutate.running import Copy, TestsByLine, tests_by_line
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 WANTED = 0.9
+_Task = TypeVar("_Task")
+_Done = TypeVar("_Done")
 
 
 class Tried(NamedTuple):
@@ -44,67 +50,155 @@ def equivalent_edits() -> set[tuple[str, str, str]]:
     return listed
 
 
+def modules_of(code: Sequence[str]) -> list[Path]:
+    """Return the modules in these folders."""
+    return [path for folder in code for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
 def candidates(code: Sequence[str], only: str) -> Iterator[tuple[str, Edit]]:
     """Yield all edits of the modules in these folders."""
     known = equivalent_edits()
-    for folder in code:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            file = str(path.relative_to(ROOT))
-            source = path.read_bytes()
-            for edit in distinct(edits_of(source), source) if only in file else ():
-                if (file, edit.where, edit.what) not in known:
-                    yield file, edit
+    for path in modules_of(code):
+        file = str(path.relative_to(ROOT))
+        source = path.read_bytes()
+        for edit in distinct(edits_of(source), source) if only in file else ():
+            if (file, edit.where, edit.what) not in known:
+                yield file, edit
 
 
-def try_all(
-    chosen: Sequence[tuple[str, Edit]], copies: Sequence[Copy], tests: TestsByLine
-) -> Iterator[Tried]:
-    """Try the edits, in as many copies at once; yield each when it is done."""
+def chosen_of(edits: list[tuple[str, Edit]], count: int, seed: int) -> list[tuple[str, Edit]]:
+    """Return so many edits at random, the same for the same seed; all of them for 0."""
+    if not count or count >= len(edits):
+        return edits
+    return random.Random(seed).sample(edits, count)  # noqa: S311 - repeatable
+
+
+class Progress:
+    """A line that says how far it is and how long the rest will take."""
+
+    def __init__(self, what: str, total: int):
+        self._what, self._total, self._done = what, total, 0
+        self._begun = self._said = time.monotonic()
+
+    def add(self) -> None:
+        """Count one more, and say so: on a terminal at once, in a file every half a minute."""
+        self._done += 1
+        now = time.monotonic()
+        is_terminal = sys.stderr.isatty()
+        if not is_terminal and now - self._said < 30 and self._done < self._total:
+            return
+        self._said = now
+        left = (now - self._begun) / self._done * (self._total - self._done)
+        line = f"{self._what}: {self._done} of {self._total}, {left / 60:.0f} min left"
+        print(
+            f"\r{line} " if is_terminal else line,
+            end="" if is_terminal else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def in_copies(
+    work: Callable[[Copy, _Task], _Done], tasks: Sequence[_Task], copies: Sequence[Copy]
+) -> Iterator[_Done]:
+    """Do the tasks in as many copies at once; yield what each gives, in their order."""
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
-    def try_one(which: tuple[str, Edit]) -> Tried:
-        file, edit = which
+    def do(task: _Task) -> _Done:
         copy = free.get()
         try:
-            last_line = edit.line + (ROOT / file).read_bytes()[edit.begin : edit.end].count(b"\n")
-            return Tried(file, edit, copy.is_noticed(file, edit, tests, last_line))
+            return work(copy, task)
         finally:
             free.put(copy)
 
     with ThreadPoolExecutor(len(copies)) as threads:
-        yield from threads.map(try_one, chosen)
+        yield from threads.map(do, tasks)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the edits that survive; return 1 if more than one of ten does."""
+def traced(copies: Sequence[Copy], journal: Journal) -> TestsByLine:
+    """Run the tests once, file by file, and note which lines each executes."""
+    files = [list(tests) for _, tests in groupby(copies[0].tests, lambda test: test.partition("::")[0])]
+    progress = Progress("Running the tests once", len(files))
+
+    def trace(copy: Copy, tests: list[str]) -> dict[str, Any]:
+        key = f"lines of {tests[0]}"
+        if key not in journal:
+            journal.keep(key, copy.trace(tests))
+        progress.add()
+        return journal[key]
+
+    return tests_by_line(copies, in_copies(trace, files, copies))
+
+
+def try_all(
+    chosen: Sequence[tuple[str, Edit]],
+    copies: Sequence[Copy],
+    tests: TestsByLine,
+    journal: Journal,
+    most_seconds: float,
+) -> Iterator[Tried]:
+    """Try the edits; yield each when it is done."""
+    progress = Progress("Trying edits", len(chosen))
+
+    def attempt(copy: Copy, which: tuple[str, Edit]) -> Tried:
+        file, edit = which
+        key = f"{file} {edit.begin} {edit.end} {edit.text}"
+        if key not in journal:
+            last_line = edit.line + (ROOT / file).read_bytes()[edit.begin : edit.end].count(b"\n")
+            journal.keep(key, copy.is_noticed(file, edit, tests, last_line, most_seconds))
+        progress.add()
+        return Tried(file, edit, journal[key])
+
+    yield from in_copies(attempt, chosen, copies)
+
+
+def parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, Room]:
+    """Return the options, and the room whose code and tests they name."""
     parser = argparse.ArgumentParser(prog="make mutate", description=__doc__)
     parser.add_argument("room", help=f"{', '.join(ROOMS)}, or a folder of the library with tests of its name")
-    parser.add_argument("--sample", type=int, default=60, help="edits to try (60); 0 for all")
+    parser.add_argument("--count", type=int, default=60, help="number of edits to try (60); 0 for all")
+    parser.add_argument(
+        "--share", type=float, help="share of all edits to try, such as 0.1, instead of --count"
+    )
     parser.add_argument("--seed", type=int, default=0, help="chooses the edits (0)")
-    parser.add_argument("--only", default="", help="only modules whose path contains this")
+    parser.add_argument("--only", default="", help="edit only modules whose path contains this")
+    parser.add_argument("--tests", action="append", help="run these tests instead of the room's; repeatable")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for one edit at most (60)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(argv)
     room = room_of(options.room, ROOT)
     if room is None:
         parser.error(f"There is no room {options.room!r}. Choose one of {', '.join(ROOMS)}.")
-    chosen = list(candidates(room.code, options.only))
-    total = len(chosen)
-    if options.sample and options.sample < total:
-        chosen = random.Random(options.seed).sample(chosen, options.sample)  # noqa: S311 - repeatable
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        copies = [Copy(ROOT, Path(folder) / str(number)) for number in range(max(1, options.processes))]
-        print(f"{options.room}: {total:,} edits. Running the tests once ...", flush=True)
-        tests = copies[0].tests_by_line(room.code, room.tests, options.processes)
-        print(f"{len(tests.seconds):,} tests. Trying {len(chosen):,} edits ...", flush=True)
-        tried = []
-        for number, edited in enumerate(try_all(chosen, copies, tests), start=1):
+    if options.share is not None and not 0 < options.share <= 1:
+        parser.error("--share is more than 0 and at most 1.")
+    missing = [path for path in options.tests or () if not (ROOT / path.partition("::")[0]).exists()]
+    if missing:
+        parser.error(f"There is no {missing[0]}.")
+    return options, room._replace(tests=options.tests) if options.tests else room
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the edits that survive; return 1 if more than one of ten does."""
+    options, room = parsed(argv)
+    everything = list(candidates(room.code, options.only))
+    count = options.count if options.share is None else max(1, round(options.share * len(everything)))
+    chosen = chosen_of(everything, count, options.seed)
+    print(f"{options.room}: {len(chosen):,} of {len(everything):,} edits, seed {options.seed}.", flush=True)
+    sources = modules_of([*room.code, "tests"])
+    name = "-".join([options.room, *(path.strip("/").replace("/", ".") for path in options.tests or ())])
+    journal = Journal(ROOT / "build" / "mutate" / name, fingerprint(ROOT, sources))
+    tried = []
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder, ExitStack() as ending:
+        copies = [
+            ending.enter_context(closing(Copy(ROOT, Path(folder) / str(number), room.code, room.tests)))
+            for number in range(max(1, options.processes))
+        ]
+        for edited in try_all(chosen, copies, traced(copies, journal), journal, options.seconds):
             tried.append(edited)
             if not edited.is_noticed:
-                print(f"\r{edited}", flush=True)
-            if sys.stderr.isatty():
-                print(f"\r{number} of {len(chosen)}", end="", file=sys.stderr, flush=True)
+                print(edited, flush=True)
     noticed = sum(bool(edited.is_noticed) for edited in tried)
     share = noticed / len(tried) if tried else 1.0
     print(f"{options.room}: {noticed} of {len(tried)} edits were noticed ({share:.0%}; {WANTED:.0%} wanted)")

@@ -1,66 +1,58 @@
-"""A plugin of pytest that notes which lines of a room each test executes, and how long the test takes."""
+"""Which lines of a room are executed: while its tests are imported, and by each test."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import threading
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
-import pytest
-
-ROOM = os.environ.get("MUTATE_ROOM", "")
-RESULT = os.environ.get("MUTATE_LINES", "")
-
-_tests: dict[str, float] = {}
-_failed: set[str] = set()
-_lines: dict[tuple[str, int], set[str]] = defaultdict(set)
-_now: set[tuple[str, int]] = set()
+Place = tuple[str, int]
+"""A file and a line."""
 
 
-def _line(frame: FrameType, event: str, _: Any) -> Any:
-    _now.add((frame.f_code.co_filename, frame.f_lineno))
-    return _line
+class Lines:
+    """Notes the lines of the files below a folder that are executed from `begin` to `end`.
 
+    A function all of whose lines are noted is no longer followed, so that a loop does not cost its length.
+    """
 
-def _call(frame: FrameType, event: str, _: Any) -> Any:
-    if not frame.f_code.co_filename.startswith(ROOM):
-        return None
-    _now.add((frame.f_code.co_filename, frame.f_lineno))
-    return _line
+    def __init__(self, folder: str):
+        self._folder = folder
+        self._now: set[Place] = set()
+        self._left: dict[CodeType, set[int]] = {}
 
+    def begin(self) -> None:
+        """Forget what was noted, and note from here on, in all threads that begin later, too."""
+        self._now = set()
+        self._left = {}
+        threading.settrace(self._call)
+        sys.settrace(self._call)
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note the lines between the beginning and the end of a test."""
-    _now.clear()
-    begun = time.monotonic()
-    threading.settrace(_call)
-    sys.settrace(_call)
-    try:
-        return (yield)
-    finally:
+    def end(self) -> set[Place]:
+        """Stop, and return what was noted."""
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
-        _tests[item.nodeid] = time.monotonic() - begun
-        for place in list(_now):
-            _lines[place].add(item.nodeid)
+        return self._now
 
+    def _call(self, frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(self._folder):
+            return None
+        left = self._left.get(code)
+        if left is None:
+            left = self._left[code] = {line for *_, line in code.co_lines() if line}
+        if not left:
+            return None
+        self._note(code, left, frame.f_lineno)
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a test that fails."""
-    if report.failed:
-        _failed.add(report.nodeid)
+        def line(frame: FrameType, event: str, _: Any) -> Any:
+            self._note(code, left, frame.f_lineno)
+            return line if left else None
 
+        return line
 
-def pytest_sessionfinish() -> None:
-    """Write what was noted."""
-    places = [[file, line, sorted(tests)] for (file, line), tests in _lines.items()]
-    # By its process: what starts the workers runs no tests, and may itself be started by a worker.
-    with open(f"{RESULT}.{os.getpid()}", "w", encoding="utf-8") as file:  # noqa: PTH123
-        json.dump({"tests": _tests, "lines": places, "failed": sorted(_failed)}, file)
+    def _note(self, code: CodeType, left: set[int], line: int) -> None:
+        if line in left:
+            left.discard(line)
+            self._now.add((code.co_filename, line))

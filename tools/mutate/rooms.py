@@ -23,6 +23,8 @@ ROOMS = {
     "functions": Room(["functions"], ["tests/functions"]),
     "ui": Room([f"{_LIBRARY}/ui"], ["tests/ui"]),
     "default-rules": Room(["rules/smdebug_default_rules"], ["tests/smdebug_default_rules"]),
+    "backtesting": Room([f"{_LIBRARY}/backtesting"], ["tests/backtesting"]),
+    "importing": Room([f"{_LIBRARY}/importing"], ["tests/importing"]),
 }
 """At least nine of ten edits are noticed here."""
 

@@ -1,4 +1,4 @@
-"""Runs the tests that execute an edited line, in a copy of the checkout."""
+"""A copy of the checkout in which one module after another is edited, and its tests run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tools.mutate.edits import Edit
 
-_MOST_SECONDS = 60.0  # of tests for one edit
 _MOST_TESTS = 200
 _MOST_FAILED = 0.02  # of all tests
+_MOST_SHOWN = 20
+_TRACE_SECONDS = 900.0
+LEAST_SECONDS = 15.0
+"""The time that the tests of an edit have at least; a test that takes longer does not end any more."""
 _GIT = shutil.which("git") or "git"
-_PYTEST = ("-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-m", "not browser")
+_PYTEST = ("-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider")
 
 
 class TestsByLine(NamedTuple):
@@ -27,27 +31,88 @@ class TestsByLine(NamedTuple):
 
     seconds: Mapping[str, float]
     at: Mapping[tuple[str, int], frozenset[str]]
+    imported: frozenset[tuple[str, int]]
+    """The lines that are executed while the tests are imported."""
 
-    def of(self, file: str, edit: Edit, last_line: int) -> list[str]:
+    def of(self, file: str, edit: Edit, last_line: int, most_seconds: float) -> list[str]:
         """Return the tests that execute the edit, the fastest first."""
         found: set[str] = set()
-        if edit.is_imported:
+        if self.is_imported(file, edit, last_line):
             found = {test for (where, _), tests in self.at.items() if where == file for test in tests}
         for line in range(edit.line, last_line + 1):
             found |= self.at.get((file, line), frozenset())
-        chosen, left = [], _MOST_SECONDS
+        chosen: list[str] = []
+        left = most_seconds
         for test in sorted(found, key=lambda test: (self.seconds[test], test))[:_MOST_TESTS]:
             left -= self.seconds[test]
-            if left < 0:
+            if left < 0 and chosen:
                 break
             chosen.append(test)
         return chosen
 
+    def is_imported(self, file: str, edit: Edit, last_line: int) -> bool:
+        """Return whether what the edit changes is computed when a module is imported."""
+        lines = range(edit.line, last_line + 1)
+        return edit.is_imported or any((file, line) in self.imported for line in lines)
+
+
+def _import_paths(folder: Path) -> list[str]:
+    """Return where the processes that tests start import from: the copy, not the checkout."""
+    settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    paths = settings["tool"]["pytest"]["ini_options"]["pythonpath"]
+    return [str(folder / path) for path in paths]
+
+
+class _Server:
+    """A process that answers requests in forks of itself."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str]):
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        self._log = folder / "server.log"
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=folder,
+                env={
+                    **os.environ,
+                    **environ,
+                    "PYTHONPATH": os.pathsep.join(_import_paths(folder)),
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    "MUTATE_REQUESTS": str(requests),
+                    "MUTATE_ANSWERS": str(answers),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(requests, answers),
+            )
+        os.close(requests)
+        os.close(answers)
+        self._incoming = os.fdopen(self._answers, "rb")
+        self.hello = self._answer()
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        os.write(self._requests, json.dumps(request).encode() + b"\n")
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._incoming.readline()
+        if not line:
+            log = self._log.read_text(encoding="utf-8", errors="replace")
+            raise SystemExit(f"The tests cannot be run without any edit:\n{log[-3000:]}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        os.close(self._requests)
+        self._incoming.close()
+        self._process.wait()
+
 
 class Copy:
-    """A copy of the checkout in which one module after another is edited."""
+    """A copy of the checkout, whose tests are collected once."""
 
-    def __init__(self, root: Path, folder: Path):
+    def __init__(self, root: Path, folder: Path, code: Iterable[str], tests: Sequence[str]):
         self.folder = folder
         listed = subprocess.run(
             [_GIT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -61,61 +126,87 @@ class Copy:
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, target, follow_symlinks=False)
-
-    def tests_by_line(self, code: Iterable[str], tests: Sequence[str], processes: int) -> TestsByLine:
-        """Run the tests once and note which lines each executes.
-
-        That takes several times as long as usual. A few tests that fail because of it are left out.
-        """
-        common = os.path.commonpath([str(self.folder / folder) for folder in code])
-        result = self.folder / "lines.json"
-        run = subprocess.run(
-            [sys.executable, *_PYTEST, "-p", "tools.mutate.lines", "-n", str(processes), *tests],
-            cwd=self.folder,
-            env={**os.environ, "MUTATE_ROOM": common, "MUTATE_LINES": str(result)},
-            capture_output=True,
-            text=True,
-            check=False,
+        common = os.path.commonpath([str(folder / name) for name in code])
+        self._server = _Server(
+            [*_PYTEST, "-p", "tools.mutate.collected", "-m", "not browser", *tests],
+            folder,
+            {"MUTATE_FOLDER": common},
         )
-        seconds: dict[str, float] = {}
-        at: dict[tuple[str, int], frozenset[str]] = defaultdict(frozenset)
-        failed: set[str] = set()
-        parts = list(self.folder.glob("lines.json.*"))
-        for part in parts:
-            noted = json.loads(part.read_text(encoding="utf-8"))
-            seconds |= noted["tests"]
-            failed |= set(noted["failed"])
-            for file, line, names in noted["lines"]:
-                at[os.path.relpath(file, self.folder), line] |= frozenset(names)
-        if not seconds or len(failed) > _MOST_FAILED * len(seconds):
-            raise SystemExit(f"The tests fail without any edit:\n{run.stdout[-3000:]}{run.stderr[-2000:]}")
-        if failed:
-            print(f"Left out, because they fail without any edit: {', '.join(sorted(failed))}", flush=True)
-            at = defaultdict(frozenset, {line: names - failed for line, names in at.items()})
-        return TestsByLine(seconds, at)
+        self._fresh: _Server | None = None
+        self._sound: dict[tuple[str, ...], bool] = {}
+        self.tests: list[str] = self._server.hello["tests"]
 
-    def is_noticed(self, file: str, edit: Edit, tests: TestsByLine, last_line: int) -> bool | None:
+    def close(self) -> None:
+        """End its processes."""
+        self._server.close()
+        if self._fresh:
+            self._fresh.close()
+
+    def trace(self, tests: Sequence[str]) -> dict[str, Any]:
+        """Run tests of one file and return which lines each executes, its seconds and those that failed."""
+        answer = self._server.ask(tests=tests, noting=True, limit=_TRACE_SECONDS)
+        if "seconds" not in answer:
+            how = "take too long" if "timeout" in answer else f"end the process ({answer['died']})"
+            raise SystemExit(f"The tests of {tests[0].partition('::')[0]} {how} without any edit.")
+        lines = [[os.path.relpath(file, self.folder), *rest] for file, *rest in answer["lines"]]
+        return {**answer, "lines": lines}
+
+    def imported(self) -> frozenset[tuple[str, int]]:
+        """Return the lines that are executed while the tests are imported."""
+        return frozenset(
+            (os.path.relpath(file, self.folder), line) for file, line in self._server.hello["imported"]
+        )
+
+    def is_noticed(
+        self, file: str, edit: Edit, tests: TestsByLine, last_line: int, most_seconds: float
+    ) -> bool | None:
         """Return whether a test fails with the edit; None if no test executes it."""
-        chosen = tests.of(file, edit, last_line)
+        chosen = tests.of(file, edit, last_line, most_seconds)
         if not chosen:
             return None
+        limit = LEAST_SECONDS + 3 * sum(tests.seconds[test] for test in chosen)
         path = self.folder / file
-        original = path.read_bytes()
+        original, times = path.read_bytes(), path.stat()
         try:
             path.write_bytes(edit.apply(original))
-            run = subprocess.run(
-                [sys.executable, *_PYTEST, "-x", *chosen],
-                cwd=self.folder,
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-                capture_output=True,
-                check=False,
-                timeout=30 + 4 * sum(tests.seconds[test] for test in chosen),
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            return True
+            if not tests.is_imported(file, edit, last_line):
+                answer = self._server.ask(tests=chosen, file=str(path), line=edit.line, limit=limit)
+                if answer.get("swapped", True):
+                    return bool(answer.get("failed", True))
+            answer = self._ask_fresh(chosen, limit)
         finally:
             path.write_bytes(original)
-            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-                compiled.unlink()
-        return run.returncode != 0
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return bool(answer.get("failed", True)) and self._is_sound(chosen, limit)
+
+    def _ask_fresh(self, tests: Sequence[str], limit: float) -> dict[str, Any]:
+        if self._fresh is None:
+            modules = self.folder / "modules.txt"
+            modules.write_text("\n".join(self._server.hello["modules"]), encoding="utf-8")
+            self._fresh = _Server(["-m", "tools.mutate.fresh"], self.folder, {"MUTATE_MODULES": str(modules)})
+        return self._fresh.ask(tests=tests, limit=limit + 15)
+
+    def _is_sound(self, tests: Sequence[str], limit: float) -> bool:
+        """Return whether the tests pass in a fresh process without any edit."""
+        key = tuple(tests)
+        if key not in self._sound:
+            self._sound[key] = not self._ask_fresh(tests, limit).get("failed", True)
+        return self._sound[key]
+
+
+def tests_by_line(copies: Sequence[Copy], traced: Iterable[Mapping[str, Any]]) -> TestsByLine:
+    """Put together what the tests execute. A few that fail although nothing is edited are left out."""
+    seconds: dict[str, float] = {}
+    at: dict[tuple[str, int], frozenset[str]] = defaultdict(frozenset)
+    failed: set[str] = set()
+    for part in traced:
+        seconds |= part["seconds"]
+        failed |= set(part["failed"])
+        for file, line, names in part["lines"]:
+            at[file, line] |= frozenset(names)
+    if not seconds or len(failed) > _MOST_FAILED * len(copies[0].tests):
+        shown = [*sorted(failed)[:_MOST_SHOWN], *(["..."] if len(failed) > _MOST_SHOWN else [])]
+        raise SystemExit(f"The tests fail without any edit: {', '.join(shown) or 'there is none'}")
+    if failed:
+        print(f"Left out, because they fail without any edit: {', '.join(sorted(failed))}", flush=True)
+    return TestsByLine(seconds, {place: names - failed for place, names in at.items()}, copies[0].imported())

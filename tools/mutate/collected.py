@@ -1,0 +1,78 @@
+"""A plugin of pytest that collects the tests of a room once, and runs some of them whenever it is asked.
+
+Each request runs in a fork, so that no test is imported twice and none sees what another has left.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tools.mutate.forking import Answer, serve
+from tools.mutate.lines import Lines
+from tools.mutate.swapping import swap
+
+_lines = Lines(os.environ["MUTATE_FOLDER"])
+_lines.begin()
+
+
+class _Failures:
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.found.append(report.nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Answer requests in place of running the tests."""
+    imported = sorted(_lines.end())
+    items = {item.nodeid: item for item in session.items}
+    failures = _Failures()
+    session.config.pluginmanager.register(failures)
+
+    def run(names: Sequence[str], *, noting: bool) -> Answer:
+        chosen = [items[name] for name in names]
+        seconds: dict[str, float] = {}
+        lines = defaultdict(list)
+        for item, after in zip(chosen, [*chosen[1:], None], strict=True):
+            begun = time.monotonic()
+            if noting:
+                _lines.begin()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            for place in _lines.end() if noting else ():
+                lines[place].append(item.nodeid)
+            seconds[item.nodeid] = time.monotonic() - begun
+            if failures.found and not noting:
+                break
+        places = [[*place, tests] for place, tests in lines.items()]
+        return {"seconds": seconds, "lines": places, "failed": sorted(set(failures.found))}
+
+    def answer(request: Answer) -> Answer:
+        if request.get("file") and not swap(Path(request["file"]), request["line"]):
+            return {"swapped": False}
+        return run(request["tests"], noting=request.get("noting", False))
+
+    hello = {"tests": list(items), "imported": imported, "modules": _others()}
+    serve(answer, int(os.environ["MUTATE_REQUESTS"]), int(os.environ["MUTATE_ANSWERS"]), hello)
+    return True
+
+
+def _others() -> list[str]:
+    """Return the loaded modules that are neither of the checkout nor of pytest."""
+    own = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis", "xdist", "execnet", "__m")
+    here = str(Path.cwd())
+    found = []
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and not file.startswith(here) and not name.startswith(own):
+            found.append(name)
+    return found
