@@ -93,6 +93,11 @@ def test_what_is_printed_has_no_control_characters(text, capsys):
     assert all(line.isprintable() for line in lines)
 
 
+def test_what_is_printed_has_no_secret(capsys):
+    report("smdebug: runs/a: cannot be read: https://me:pl4nted@host/x", "password=pl4nted")
+    assert capsys.readouterr().err == ("smdebug: runs/a: cannot be read: https://***@host/x\npassword=***\n")
+
+
 @pytest.fixture
 def apprise_log(caplog) -> Iterator[pytest.LogCaptureFixture]:
     """What the alert library logs; its logger is as it was before afterwards."""

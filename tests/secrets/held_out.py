@@ -33,3 +33,26 @@ ORDINARY = {
     "keys_to_ignore_on_save": "lm_head.weight", "passthrough": "x", "unk_token_penalty": "-2.0",
     "rotary_emb": "true", "generator": "philox", "access_pattern": "random",
 }  # fmt: skip
+
+#: Text with a secret, written down before the forms were looked at again; the secret is what must go.
+TEXTS = [
+    ("mysql --user=root --password=hunter2x", "hunter2x"),
+    ("mysql -uroot -pS3cr3tPw9", "S3cr3tPw9"),
+    ("curl -u alice:wonder7land https://api.example.com", "wonder7land"),
+    ("sshpass -p 'gr33nApple' ssh host", "gr33nApple"),
+    ("PGPASSWORD=tigerlily psql", "tigerlily"),
+    ("postgresql://u:p%40ss9w@db:5432/x", "p%40ss9w"),
+    ("redis://:r3d1sPw@cache:6379/0", "r3d1sPw"),
+    ("Server=db;User Id=sa;Pwd=Adm1nPw!;", "Adm1nPw!"),
+    ("Cookie: session=abc123def456ghi789; theme=dark", "abc123def456ghi789"),
+    ("Set-Cookie: sid=s%3Aq8w7e6r5t4y3u2i1", "q8w7e6r5t4y3u2i1"),
+    ("https://b.s3.amazonaws.com/k?X-Amz-Credential=AKIA&X-Amz-Signature=deadbeef0123", "deadbeef0123"),
+    ("https://storage.googleapis.com/b/o?X-Goog-Signature=0a1b2c3d4e5f60718293", "0a1b2c3d4e5f6071"),
+    ("s3fs key='LOCALKEY1' secret='l0calSecretX'", "l0calSecretX"),
+    ('{"nested": {"db_password": "n3stedPw"}}', "n3stedPw"),
+    ("machine api.wandb.ai login user password 89abcdef0123456789abcdef", "89abcdef0123"),
+    ("//registry.npmjs.org/:_authToken=npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "AbCdEfGhIjKl"),
+    ("login: token is 'kf93kdlsPQ02' and passphrase \"open sesame 99\"", "kf93kdlsPQ02"),
+    ("login: token is 'kf93kdlsPQ02' and passphrase \"open sesame 99\"", "sesame"),
+    ('\\"{\\"password\\": \\"esc4pedPw\\"}\\"', "esc4pedPw"),
+]

@@ -217,5 +217,8 @@ TEXTS = [
     "torch==2.13.0+cu121, numpy>=2.0, key-value-store~=1.2",
     'File "/usr/lib/python3.11/site-packages/tokenizers/__init__.py", line 80',
     "ratio 3:4, time 12:30:45, C:\\Users\\me\\data, a->b => c",
+    "unexpected token 'x1y2z3' in JSON; secret \"db-credentials-1\" not found; the password '****' is wrong",
+    "costs $1$ and $2$ a run, ${HOME}/runs/2024/a_long_name; {SHA256} of it; {SHA}_of_a_checkpoint_final",
+    "Private-Lines: 8 of the log; a &#61; b, pad_token\\u003d0, epochs\\x3d3, the token is 'unknown'",
     "signature: (x: int) -> str; def f(key: str = 'text', token: int = 3)",
 ]

@@ -115,6 +115,13 @@ FORMS = [
     "Invalid API key provided: a1{value}",
     "tokens:\n  - a1{value}\n  - gpt2\nn: 1",
     "password: |\n  first\n  {value}\n\n  last\nn: 1",
+    "password&#61;{value}",
+    "token&colon;{value}",
+    "api_key\\u003d{value}",
+    "token\\x3d{value}",
+    "password\\075{value}",
+    'the passphrase "open {value} 9"',
+    "the token is 'a1{value}'",
 ]
 
 #: Tokens of well-known services, which need no name.
@@ -123,7 +130,10 @@ TOKENS = [
     "ghp_{core}abcdefghijkl", "github_pat_{core}_abcdefghijk", "glpat-{core}abcdefgh", "xoxb-123-{core}",
     "AIza{core}abcdefghijklmnopqrst", "eyJhbGci{core}.eyJzdWIi.c2ln", "npm_{core}abcdefghijkl",
     "pypi-AgEIcHlwaS5vcmc{core}", "sk_live_{core}abc", "gsk_{core}abcdefghijklmn", "ya29.{core}abcdefghijk",
-    "SG.{core}abcdefgh.xyz", "dckr_pat_{core}abcdefg",
+    "SG.{core}abcdefgh.xyz", "dckr_pat_{core}abcdefg", "me:$apr1$ab12cd34${core}/lmnop.",
+    "$2y$05${core}abcdefgh", "$6$rounds=5000$salt${core}abcd", "$argon2id$v=19$m=65536,t=3,p=4${core}abcd",
+    "{{SSHA}}{core}abcdefgh=", "Private-Lines: 2\nAAAA{core}\nBBBB\nPrivate-MAC: 12",
+    "Private-Lines: 2\\nAAAA\\nBBBB{core}\\nPrivate-MAC: 12",
 ]  # fmt: skip
 #: How a value is written after a name, in a command line.
 SHAPES = [

@@ -11,6 +11,7 @@ from smdebug.secrets.arguments import redacted_argument, redacted_command
 from smdebug.secrets.data import redacted_data, without_secret
 from smdebug.secrets.texts import redacted
 from smdebug.secrets.values import LEFT_OUT
+from tests.secrets import held_out
 from tests.secrets.held_out import ORDINARY, SECRET_NAMES
 from tests.secrets.ordinary import COMMANDS, CONFIG, TEXTS
 from tests.secrets.planted import PAIRS, cores_in, planted
@@ -54,6 +55,11 @@ def test_names_of_secrets_that_the_tables_were_not_made_from(name):
     assert kept == []
 
 
+@pytest.mark.parametrize(("text", "secret"), held_out.TEXTS)
+def test_text_that_the_forms_were_not_made_from(text, secret):
+    assert secret not in redacted(text)
+
+
 def test_the_rest_of_a_text_stays():
     assert redacted("postgres://me:pw@host/db") == f"postgres://me:{LEFT_OUT}@host/db"
     assert redacted("use hf_" + "a" * 30) == f"use {LEFT_OUT}"
@@ -61,6 +67,9 @@ def test_the_rest_of_a_text_stays():
     assert redacted("f(token='a\\'b', lr=1)") == f"f(token='{LEFT_OUT}', lr=1)"
     assert redacted("Server=a;Password=b;Database=c") == f"Server=a;Password={LEFT_OUT};Database=c"
     assert redacted("https://h/x?n=1&sig=abc&m=2#top") == f"https://h/x?n=1&sig={LEFT_OUT}&m=2#top"
+    assert redacted('the passphrase "open 9 doors" is old') == f'the passphrase "{LEFT_OUT}" is old'
+    assert redacted("Private-Lines: 1\nAAAA9\nComment: x") == f"Private-Lines: 1\n{LEFT_OUT}\nComment: x"
+    assert redacted("ada:$apr1$ab12cd34$qZ00001Xk9v/lmn:x") == f"ada:{LEFT_OUT}:x"
     assert redacted("api_keys: ['a', 'b'], lr: 1") == f"api_keys: {LEFT_OUT}, lr: 1"
 
 

@@ -15,6 +15,8 @@ HOSTILE = [
     "Ab", "a_", "X=1,", "a;b=", "\u00e9", "((", "12345678:AA",
     "token: |\n a", "token:\n- a\n", "token:\n", " -p", " -p1abcdefg", " -u a:", "%3A%2F%2F", "%3A", "token,",
     "token|", "&quot;", "token: &a ", "token: a(", "\\u0022", 'name="a" ', "token a b: ", "://a:b ",
+    "Private-Lines: 1\nAAAA\n", "AAAA\n", "$2y$", "machine a login b ", "machine ", "$2y$a", "{SHA}",
+    "token&#61;", "password 'a1", "password is ", "token is 'a1b' ", "\\075",
 ]  # fmt: skip
 PROGRAM = """
 import sys

@@ -90,6 +90,19 @@ _WEBHOOKS = re.compile(
 )
 _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+#: Lines of base64 after how many there are, and what guards them, as in a file of PuTTY.
+_BREAK = r"(?:\r?\n|\\{1,8}r|\\{1,8}n|[^\S\n])"
+_KEY_LINES = re.compile(
+    rf"(Private-Lines:[^\S\n]{{0,4}}\d{{1,4}}{_BREAK}{{1,4}})"
+    rf"[A-Za-z0-9+/=]{{4,100}}+(?=[\s\\]|$)(?:{_BREAK}{{1,4}}+[A-Za-z0-9+/=]{{4,100}}+(?=[\s\\]|$))*+"
+)
+_KEY_GUARD = re.compile(r"(Private-(?:MAC|Hash):[^\S\n]{0,4})[0-9a-f]{16,}")
+#: Passwords as `crypt` and LDAP keep them, which can be guessed: `$2y$05$…`, `{SSHA}…`.
+_HASHED = re.compile(
+    r"\$(?:apr1|[1567y]|gy|2[abxy]?|scrypt|bcrypt|argon2(?:id?|d)|pbkdf2[\w-]{0,12}|sha1|md5)\$[\w./$=,+-]{16,}"
+    r"|\{(?:S?(?:SHA|MD5)\d{0,3}|CRYPT)\}[A-Za-z0-9./$+=]{16,}"
+)
+_NETRC = re.compile(r"(\bmachine\s{1,4}\S{1,200}\s{1,4}login\s{1,4}\S{1,200}\s{1,4}password\s{1,4})\S{1,400}")
 _LOGIN = re.compile(r"(?<![a-z])(login\b[^\n]{0,30}?\b)[0-9a-f]{40}\b")
 
 
@@ -97,10 +110,16 @@ def without_known_forms(text: str) -> str:
     """Return the text without tokens of well-known services, private keys and paths of webhooks."""
     if "PRIVATE KEY" in text:
         text = _without_keys(text)
+    if "Private-" in text:
+        text = _KEY_GUARD.sub(rf"\1{LEFT_OUT}", _KEY_LINES.sub(rf"\1{LEFT_OUT}", text))
+    if "$" in text or "{" in text:
+        text = _HASHED.sub(LEFT_OUT, text)
     text = _TOKENS.sub(LEFT_OUT, text)
     if "/" in text:
         text = _WEBHOOKS.sub(rf"\1/{LEFT_OUT}", text)
-    return _LOGIN.sub(rf"\1{LEFT_OUT}", text) if "login" in text else text
+    if "login" in text:
+        text = _NETRC.sub(rf"\1{LEFT_OUT}", _LOGIN.sub(rf"\1{LEFT_OUT}", text))
+    return text
 
 
 def _without_keys(text: str) -> str:

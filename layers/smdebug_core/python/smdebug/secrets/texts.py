@@ -20,10 +20,14 @@ _GAP: Final = r"[^\S\n]{0,40}"
 _TYPED: Final = rf":{_GAP}(?:str|bytes|SecretStr|Optional\[str\]){_GAP}="
 #: A quote, as JSON in JSON, HTML and JavaScript write it.
 _MARK: Final = r"\\{0,8}[\"'`]|&quot;|&#3[49];|\\{1,8}u002[27]"
+#: `=` or `:`, as addresses, HTML, JavaScript and C write them.
+_ENCODED: Final = (
+    r"%3[ADad]|&#(?:61|58|[xX]3[ADad]);|&(?:equals|colon);|\\{1,8}(?:u003|x3)[ADad]|\\{1,8}07[25]"
+)
 #: A name with what separates it from its value: `NAME=`, `name: `, `"name": `, `['name'] = `, `name%3D`.
 _NAME = re.compile(
     r"(?<![\w.\-])(?P<name>(?:[^\WA-Za-z]|[.\-])*+[A-Za-z][\w.\-]*+)(?:"
-    rf"(?P<quote>{_MARK})?(?:\])?(?:{_GAP}(?:{_TYPED}|=>|:=|==?|:|\uff1a){_GAP}|%3[ADad])"
+    rf"(?P<quote>{_MARK})?(?:\])?(?:{_GAP}(?:{_TYPED}|=>|:=|==?|:|\uff1a){_GAP}|{_ENCODED})"
     rf"|(?P<comma>\\{{0,8}}[\"']){_GAP},{_GAP}(?=\\{{0,8}}[\"'])"
     r"|(?P<space>[^\S\n]{1,8}(?=[^\s|])|[^\S\n]{0,8}[|,][^\S\n]{0,8}(?=[^\s\"'`]))|(?P<tag>>))"
 )
@@ -46,6 +50,11 @@ _BEARER = re.compile(r"(?i)(?<![\w-])(bearer|basic|negotiate)([^\S\n]{1,4})([\w+
 _SAID = re.compile(
     r"(?i)(?<![\w-])(pass(?:word|wort|phrase|code)|token|secret|(?:api|access|secret)[ _-]key|pin|pw)"
     r"(\s{1,3}(?:is|was|ist|are)\s{1,3}|\s{1,3})([^\s\"'`]+)"
+)
+#: `passphrase "two words"`, `token is 'a1b2'`.
+_QUOTED = re.compile(
+    r"(?i)(?<![\w-])((?:pass(?:word|wort|phrase|code)|(?:token|secret|(?:api|access|secret)[ _-]key|pin|pw)"
+    r"\s{1,3}(?:is|was|ist))(?:\s{1,3}(?:is|was|ist))?\s{1,3})([\"'`])([^\"'`\n]{4,200})\2"
 )
 #: `Invalid API key provided: …`
 _PROVIDED = re.compile(
@@ -79,7 +88,7 @@ def redacted(text: str, not_secret: Collection[str] = ()) -> str:
         text = _without_pairs(text, not_secret)
     text = _BEARER.sub(_bearer, without_options(text))
     text = _PROVIDED.sub(_provided, text)
-    return _SAID.sub(_said, text)
+    return _SAID.sub(_said, _QUOTED.sub(_quoted, text))
 
 
 def redacted_line(error: BaseException) -> str:
@@ -88,7 +97,7 @@ def redacted_line(error: BaseException) -> str:
 
 
 _SHORTEST = 5
-_MAY_HOLD_A_PAIR = re.compile(r"[=:,>|\uff1a]|%3|(?<![\w.\-])-|[A-Za-z]_[A-Za-z]")
+_MAY_HOLD_A_PAIR = re.compile(r"[=:,>|\uff1a]|%3|&#|&equals|&colon|\\[ux0]|(?<![\w.\-])-|[A-Za-z]_[A-Za-z]")
 
 
 def _without_pairs(text: str, not_secret: Collection[str]) -> str:
@@ -227,6 +236,12 @@ def _said(found: re.Match[str]) -> str:
     else:
         is_said = _looks_drawn(value)
     return f"{name}{verb}{LEFT_OUT}{found[3][len(value) :]}" if is_said else found[0]
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """Leave out what is quoted after `password`, if it has digits or signs."""
+    said, quote, value = found.groups()
+    return f"{said}{quote}{LEFT_OUT}{quote}" if _looks_drawn(value) else found[0]
 
 
 def _looks_drawn(value: str) -> bool:
