@@ -20,7 +20,9 @@ MOST_FINDINGS = 100
 LONGEST_TEXT = 2_000
 MOST_VALUES = 2_000  # in all findings of a step
 _DEEPEST = 6
-_TEXTS = ("tensor", "statistic", "worker", "message", "cause")
+_TEXTS = ("tensor", "statistic", "worker", "message", "cause", "title")
+_LISTS = ("why", "advice")
+_MOST_SENTENCES = 10
 _EXTRA: Mapping[str, tuple[str, ...]] = {
     "found": ("findings",),
     "passed": (),
@@ -29,7 +31,7 @@ _EXTRA: Mapping[str, tuple[str, ...]] = {
     "failed": ("text",),
     "behind": ("text",),
 }
-_FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "since", "details"))
+_FIELDS = frozenset((*_TEXTS, *_LISTS, "value", "threshold", "step", "since", "details"))
 
 
 class AnswerRefused(SMDebugValueError):
@@ -152,6 +154,14 @@ def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
     for name in _TEXTS:
         if finding.get(name) is not None:
             _text(finding[name], f"The {name} of a finding", LONGEST_TEXT)
+    for name in _LISTS:
+        texts = finding.get(name, [])
+        if not isinstance(texts, list) or len(texts) > _MOST_SENTENCES:
+            raise AnswerRefused(
+                f"The {name} of a finding is not a list of at most {_MOST_SENTENCES} sentences"
+            )
+        for text in texts:
+            _text(text, f"A sentence in {name} of a finding", LONGEST_TEXT)
     for name in ("step", "since"):
         step = finding.get(name)
         if step is not None and not (type(step) is int and 0 <= step <= LAST_STEP):

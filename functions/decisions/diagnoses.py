@@ -43,6 +43,9 @@ def kept(evidence: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
             "what": cut(item.what, _LONGEST),
             "since": item.since,
             "found": item.found,
+            "title": cut(item.title, _LONGEST),
+            "why": _texts(item.reasons),
+            "try": _texts(item.advice),
             "places": [cut(place, _LONGEST) for place in item.places[:_MOST_PLACES]],
             "workers": list(item.workers[:_MOST_PLACES]),
         }
@@ -68,9 +71,11 @@ def restored(
             last=max(last, int(item["since"])),
             steps=0,
             found=item.get("found"),
+            title=str(item.get("title") or ""),
+            reasons=tuple(item.get("why") or ()),
             places=tuple(item["places"]),
             workers=tuple(item["workers"]),
-            advice=tuple(advice.get(str(item["cause"])) or advice.get("") or ())[:3],
+            advice=tuple(item.get("try") or advice.get(str(item["cause"])) or advice.get("") or ())[:3],
             docs=docs,
         )
         for item in payload
@@ -80,11 +85,17 @@ def restored(
 def _bounded(issue: Issue) -> dict[str, Any]:
     payload = issue.to_dict()
     symptoms = [
-        {**symptom, "where": _texts(symptom["where"]), "what": cut(symptom["what"], _LONGEST)}
+        {
+            **symptom,
+            "title": cut(symptom["title"], _LONGEST),
+            "what": cut(symptom["what"], _LONGEST),
+            "where": _texts(symptom["where"]),
+        }
         for symptom in payload["symptoms"][:_MOST_SYMPTOMS]
     ]
     return {
         **payload,
+        "title": cut(issue.title, _LONGEST),
         "what": cut(issue.what, _LONGEST),
         "where": _texts(issue.where),
         "workers": _texts(issue.workers),

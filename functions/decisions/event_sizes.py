@@ -16,6 +16,7 @@ MAX_DETAIL = 100_000  # bytes of one detail
 MAX_STATUS_DETAILS = 1024  # of SageMaker's StatusDetails
 MAX_TEXT = 512
 _MAX_DETAILS = 1000
+_MOST_SENTENCES = 3  # of what convinces, and of what to try
 _FINDING_FIELDS = tuple(field.name for field in fields(Finding) if field.name != "details")
 
 
@@ -27,6 +28,9 @@ def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str,
 def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     """Return a finding that fits in an event: long texts are cut and end in an ellipsis."""
     bounded = {key: _small(plain(finding[key])) for key in _FINDING_FIELDS if finding.get(key) is not None}
+    for key in ("why", "advice"):
+        if finding.get(key):
+            bounded[key] = [cut(str(text), MAX_TEXT) for text in finding[key][:_MOST_SENTENCES]]
     details = plain(finding.get("details") or {})
     if details:
         size = len(as_json(details))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,9 +90,15 @@ class DefaultRule(Rule):
         limit: Any = None,
         worker: str | None = None,
         cause: str | None = None,
+        title: str = "",
+        why: Sequence[str] = (),
+        advice: Sequence[str] = (),
         **details: Any,
     ) -> Finding:
-        """Return a finding with this rule's cause."""
+        """Return a finding with this rule's cause.
+
+        `why` are the numbers that convince, `advice` what to try in this case, the first thing first.
+        """
         return Finding(
             tensor=tensor,
             statistic=statistic,
@@ -102,5 +108,8 @@ class DefaultRule(Rule):
             message=message,
             cause=cause or self.cause,
             since=since,
+            title=title,
+            why=why,
+            advice=advice,
             details=details,
         )

@@ -69,6 +69,27 @@ def test_three_reasons_and_three_pieces_of_advice_are_kept():
     assert (found.what, found.reasons, found.advice) == ("a", ("b", "c", "d"), ("u", "v", "w"))
 
 
+def test_a_finding_has_its_own_title_and_advice():
+    first = finding("a", title="All is zero", advice=["First this.", "Then that."], tensor="x")
+    steps = [(1, [first]), (2, [finding("b", title="Another", advice=["Later."])])]
+    (found,) = evidence_of("Rule", steps, advice={"": ("In general.",)})
+    assert (found.title, found.advice) == ("All is zero", ("First this.", "Then that."))
+    (plain,) = evidence_of("Rule", [(1, [finding("a", advice=[])])], advice={"": ("In general.",)})
+    assert (plain.title, plain.advice) == ("", ("In general.",))
+
+
+def test_findings_of_a_step_share_their_advice_and_each_has_its_numbers():
+    steps = [(1, [finding(text, why=[f"{text} 1"], advice=["Do it.", f"Or {text}."]) for text in "ab"])]
+    (found,) = evidence_of("Rule", steps)
+    assert found.reasons == ("a 1", "b 1")
+    assert found.advice == ("Do it.", "Or a.", "Or b.")
+
+
+def test_a_finding_of_another_title_says_its_sentence_too():
+    steps = [(1, [finding("a", title="A", why=["a 1"]), finding("b is so", title="B", why=["b 1"])])]
+    assert evidence_of("Rule", steps)[0].reasons == ("a 1", "b 1", "b is so")
+
+
 def test_a_thousand_places_are_kept():
     steps = [(1, [finding(tensor=f"layer_{number}") for number in range(1002)])]
     (found,) = evidence_of("Rule", steps)
@@ -130,7 +151,12 @@ def test_a_finding_says_its_message_or_names_its_tensor(known, message):
         ({"value": 0, "threshold": 0}, ("value 0 (limit 0)",)),
         ({"value": 3, "statistic": "times the first loss"}, ("3 times the first loss",)),
         ({"value": 3, "tensor": "w", "statistic": "rms"}, ("w: rms 3",)),
-        ({"value": "x" * 100}, (f"value {'x' * 80}",)),
+        ({"value": "softmax"}, ()),  # which is no number
+        ({"value": True, "threshold": False}, ()),
+        ({"value": "NaN", "threshold": 2}, ("value NaN (limit 2)",)),
+        ({"value": 7, "why": ["3 of 4 are 0"]}, ("3 of 4 are 0",)),
+        ({"why": ["a 1", "b 2"], "message": "it has a 1 in it"}, ("b 2",)),
+        ({"value": 7, "why": "no list"}, ("value 7",)),
         ({"value": None, "threshold": 2}, ()),
         ({"message": "it is 0.1235 now", "value": 0.123456}, ()),
     ],

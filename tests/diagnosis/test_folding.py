@@ -41,9 +41,9 @@ def test_a_cause_comes_first_and_its_symptoms_beneath_it():
     assert as_text(issue) == [
         "The learning rate is wrong, since step 720",
         "    Learning rate of group 0 rose from 0.01 to 0.04.",
-        "    Why       Found at 2 steps, last at step 730.",
-        "    Symptoms  A value spikes, since step 722: spike found (updates that are too large throw the "
-        "weights out of their range)",
+        "    Where     steps 720 to 730",
+        "    Symptoms  The loss or an input jumps, since step 722: spike found (updates that are too large "
+        "throw the weights out of their range)",
         "              The model does not learn, since step 730: not learning found (with such steps the "
         "optimizer cannot follow the gradient)",
         "    Try       Repair the learning rate.",
@@ -205,22 +205,22 @@ def test_the_latest_onset_of_a_cause(cause, since, found, explained_from):
     assert len(fold([symptom, *evidence("exploding", explained_from + 1)])) == 2
 
 
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        ([(0, 7)], "last found at step 7"),
-        ([(1, 7)], "found at step 7"),
-        ([(2, 7)], "found at 2 steps, last at step 7"),
-        ([(1, 7), (5, 8), (2, 9)], "found at 5 steps, last at step 9"),
-    ],
-)
-def test_the_last_reason_says_at_how_many_steps(steps, said):
-    found = [
-        Evidence("spike", f"Rule{at}", f"said {at}", 1, last, count) for at, (count, last) in enumerate(steps)
-    ]
+def test_a_problem_of_several_rules_lasts_as_long_as_any_finds_it_and_later_ones_are_reasons():
+    found = [Evidence("spike", f"Rule{at}", f"said {at}", 1, last) for at, last in enumerate((7, 9, 8))]
     (issue,) = fold(found)
-    assert issue.why == (*(f"said {at}" for at in range(1, len(steps))), said)
-    assert issue.last == max(last for _, last in steps)
+    assert (issue.why, issue.last) == (("said 1", "said 2"), 9)
+
+
+def test_a_problem_has_the_title_of_its_first_finding():
+    found = [
+        Evidence("spike", "B", "b", 2, 2, title="An input jumps"),
+        Evidence("spike", "A", "a", 1, 1, title="The loss jumps"),
+        Evidence("not learning", "C", "c", 1, 1, title="Nothing moves"),
+    ]
+    (issue,) = fold([*found, *evidence("exploding", 0)])
+    assert [symptom.title for symptom in issue.symptoms] == ["The loss jumps", "Nothing moves"]
+    assert fold(found[:2])[0].title == "The loss jumps"
+    assert headline(fold(found[:2])[0]) == "The loss jumps, since step 1"
 
 
 def test_an_issue_has_three_reasons_and_three_pieces_of_advice_of_all_its_rules():
@@ -234,7 +234,7 @@ def test_an_issue_has_three_reasons_and_three_pieces_of_advice_of_all_its_rules(
             Evidence("spike", "D", "e", 4, 4),
         ]
     )
-    assert issue.why == ("b", "c", "d", "found at step 4")
+    assert issue.why == ("b", "c", "d")
     assert issue.advice == ("x", "y", "z")
     assert (issue.docs, issue.workers, issue.rules) == ("page#a", ("w1", "w0"), ("A", "B", "C", "D"))
 
@@ -312,8 +312,8 @@ def test_numbers_are_reasons_unless_the_sentence_has_them():
 
 def test_an_issue_is_the_same_after_json():
     first, second = (
-        *evidence("spike", 9, "loss", worker="w0"),
-        *evidence("learning rate", 8, "lr", worker="w1"),
+        *evidence("spike", 9, "loss", worker="w0", title="The loss jumps"),
+        *evidence("learning rate", 8, "lr", worker="w1", title="The rate jumps", why=("0.1, then 6",)),
     )
     (issue,) = fold([first, second])
     assert all(vars(issue).values())

@@ -25,7 +25,7 @@ FULL = Issue(
     last=9,
     where=("loss", "fc.weight"),
     workers=("worker_0", "worker_1"),
-    why=("loss 9 (limit 2)", "found at 2 steps"),
+    why=("loss 9 (limit 2)", "all others are below 1"),
     advice=("Clip gradients.", "Lower the learning rate."),
     rules=("LossSpike", "UpdateSpike"),
     docs="https://example.org/rules.html#lossspike",
@@ -35,8 +35,8 @@ FULL = Issue(
 
 def test_an_issue_has_its_parts_in_one_order():
     assert parts(FULL) == [
-        Part("Where", ("loss, fc.weight; workers worker_0, worker_1",)),
-        Part("Why", ("Loss 9 (limit 2); found at 2 steps.",)),
+        Part("Where", ("loss, fc.weight; workers worker_0, worker_1; steps 3 to 9",)),
+        Part("Why", ("Loss 9 (limit 2). All others are below 1.",)),
         Part("Symptoms", ("The model does not learn, at step 4: the loss is stuck (it jumped)",)),
         Part("Try", ("Clip gradients.", "Lower the learning rate.")),
         Part("Rule", ("LossSpike, UpdateSpike",)),
@@ -52,21 +52,30 @@ def test_an_issue_without_facts_has_no_parts_and_its_title_names_the_rules():
 
 @pytest.mark.parametrize(
     ("cause", "title"),
-    [("spike", "A value spikes"), ("my own cause", "My own cause"), ("", "LossSpike, UpdateSpike")],
+    [
+        ("spike", "The loss or an input jumps"),
+        ("my own cause", "My own cause"),
+        ("", "LossSpike, UpdateSpike"),
+    ],
 )
 def test_a_title_is_that_of_the_cause_or_names_the_rules(cause, title):
     assert title_of(Issue(cause, "", 0, 0, rules=("LossSpike", "UpdateSpike"))) == title
 
 
+def test_a_title_of_the_case_comes_before_that_of_the_cause():
+    assert title_of(Issue("spike", "", 0, 0, title="an input jumps")) == "An input jumps"
+    assert title_of(Symptom("spike", "", 0, 0, title="An input jumps")) == "An input jumps"
+
+
 @pytest.mark.parametrize(("last", "span"), [(3, "at step 3"), (4, "since step 3")])
 def test_a_headline_has_the_onset(last, span):
-    assert headline(Issue("spike", "", 3, last)) == f"A value spikes, {span}"
+    assert headline(Issue("spike", "", 3, last)) == f"The loss or an input jumps, {span}"
 
 
 @pytest.mark.parametrize(("symptoms", "more"), [(0, ""), (1, " (1 symptom)"), (2, " (2 symptoms)")])
 def test_an_issue_in_a_line_counts_its_symptoms(symptoms, more):
     issue = Issue("spike", "it jumped.", 3, 3, symptoms=(Symptom("scaler", "x", 3, 3),) * symptoms)
-    assert in_a_line(issue) == f"A value spikes, at step 3: it jumped{more}"
+    assert in_a_line(issue) == f"The loss or an input jumps, at step 3: it jumped{more}"
 
 
 def test_six_symptoms_are_shown_and_the_rest_is_counted():
@@ -75,7 +84,7 @@ def test_six_symptoms_are_shown_and_the_rest_is_counted():
         return parts(Issue("spike", "it", 1, 1, symptoms=symptoms))[0].texts
 
     assert len(shown(6)) == 6
-    assert shown(6)[-1] == "Loss scaling fails, at step 1: s5"
+    assert shown(6)[-1] == "The loss scale collapses, at step 1: s5"
     assert shown(7) == (*shown(6), "and 1 more")
     assert shown(9) == (*shown(6), "and 3 more")
 
@@ -99,10 +108,10 @@ def test_the_command_names_what_the_address_names_if_it_is_none_of_the_rules():
 
 def test_the_text_has_one_label_for_each_part():
     assert as_text(FULL, indent="> ") == [
-        "A value spikes, since step 3",
+        "The loss or an input jumps, since step 3",
         "> The loss jumped.",
-        "> Where     loss, fc.weight; workers worker_0, worker_1",
-        "> Why       Loss 9 (limit 2); found at 2 steps.",
+        "> Where     loss, fc.weight; workers worker_0, worker_1; steps 3 to 9",
+        "> Why       Loss 9 (limit 2). All others are below 1.",
         "> Symptoms  The model does not learn, at step 4: the loss is stuck (it jumped)",
         "> Try       Clip gradients.",
         ">           Lower the learning rate.",
@@ -119,7 +128,7 @@ def test_a_symptom_without_a_reason_has_no_brackets():
     ("count", "said"),
     [
         (0, "No problem detected."),
-        (1, "1 problem detected: a value spikes since step 0."),
+        (1, "1 problem detected: the loss or an input jumps since step 0."),
         (3, "3 problems detected: {} since step 0, {} since step 1, {} since step 2."),
         (4, "4 problems detected: {} since step 0, {} since step 1, {} since step 2 and 1 more."),
         (6, "6 problems detected: {} since step 0, {} since step 1, {} since step 2 and 3 more."),
@@ -127,7 +136,7 @@ def test_a_symptom_without_a_reason_has_no_brackets():
 )
 def test_a_summary_names_three_issues(count, said):
     issues = [Issue("spike", "", number, number) for number in range(count)]
-    assert summary(issues) == said.replace("{}", "a value spikes")
+    assert summary(issues) == said.replace("{}", "the loss or an input jumps")
 
 
 @pytest.mark.parametrize(

@@ -71,4 +71,4 @@ def test_the_hints_at_the_end_work_when_pasted(tmp_path, monkeypatch):
     (command,) = re.findall(r"^  (\S*smdebug .*)$", text, re.MULTILINE)
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "Values explode, since step" in done.stdout
+    assert "The loss diverges, since step" in done.stdout

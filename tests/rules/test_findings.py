@@ -67,3 +67,18 @@ def test_a_finding_says_its_cause_and_since_when_if_it_knows():
         Finding("w", cause="learning rate", since=720)
     ]
     assert {"cause", "since"}.isdisjoint(Finding("w").to_dict())
+
+
+def test_a_finding_says_what_convinces_and_what_to_try_in_this_case():
+    (finding,) = as_findings(
+        [{"tensor": "loss", "title": "It jumps", "why": "9 after 2", "advice": ["A.", "B."]}]
+    )
+    assert (finding.title, finding.why, finding.advice) == ("It jumps", ("9 after 2",), ("A.", "B."))
+    assert finding.to_dict() == {
+        "tensor": "loss",
+        "message": str(finding),
+        "title": "It jumps",
+        "why": ["9 after 2"],
+        "advice": ["A.", "B."],
+    }
+    assert not {"title", "why", "advice"} & set(Finding("loss").to_dict())

@@ -2,11 +2,11 @@
 
 import pytest
 
-from smdebug_default_rules.loss.loss_input import _problems
+from smdebug_default_rules.loss.loss_input import _Output, _problems
 
 
 def problems(**term):
-    return dict(_problems({"terms": [{"criterion": "cross entropy", "classes": 10, **term}]}))
+    return dict(_problems({"terms": [{"criterion": "cross entropy", "classes": 10, **term}]}, _Output(), 0))
 
 
 @pytest.mark.parametrize("given", ["softmax", "sigmoid", ""])
@@ -15,8 +15,9 @@ def test_probabilities_are_right_where_they_are_expected(given):
 
 
 def test_raw_outputs_are_wrong_where_probabilities_are_expected():
-    (message,) = problems(expects="probabilities", given="logits").values()
-    assert "takes probabilities" in message
+    (problem,) = problems(expects="probabilities", given="logits").values()
+    assert "takes probabilities" in problem.message
+    assert problem.title == "The loss needs probabilities"
 
 
 @pytest.mark.parametrize("expects", ["logits", None])

@@ -47,7 +47,7 @@ SENTENCES = [
         "softmax before cross entropy",
         None,
         0,
-        "The loss: cross entropy applies softmax itself, but got a softmax",
+        "Cross entropy applies softmax itself, but got a softmax",
     ),
     (
         "LossInput",
@@ -55,7 +55,7 @@ SENTENCES = [
         "one class",
         None,
         0,
-        "The loss: cross entropy over a single class is always 0",
+        "Cross entropy over a single class is always 0",
     ),
     (
         "LossInput",
@@ -63,7 +63,7 @@ SENTENCES = [
         "broadcast",
         None,
         0,
-        ("The loss: outputs and targets were broadcast to 32 x 32: each output is compared with all targets"),
+        ("Outputs and targets were broadcast to 32 x 32: each output is compared with all targets"),
     ),
     (
         "LossInput",
@@ -71,7 +71,7 @@ SENTENCES = [
         "logits before cross entropy",
         None,
         0,
-        ("The loss: cross entropy takes probabilities here, but got the raw outputs of the last layer"),
+        ("Cross entropy takes probabilities here, but got the raw outputs of the last layer"),
     ),
     (
         "GradientsNotReset",
@@ -298,10 +298,7 @@ SENTENCES = [
         0.0,
         "> 0",
         0,
-        (
-            "The learning rate has been 0 for 50 steps, since the training began: nothing can "
-            "change. Look at the warm-up, which may be an integer division"
-        ),
+        ("The learning rate has been 0 for 50 steps, since the training began: nothing can change"),
     ),
     (
         "LearningRate",
@@ -477,7 +474,7 @@ SENTENCES = [
         0,
         (
             "The training loss fell from 2 to 0.4, and the validation loss never got better than "
-            "2: it is 2.5 now. The model memorises"
+            "2: it is 2.5 now"
         ),
     ),
     (
@@ -558,7 +555,7 @@ SENTENCES = [
         0,
         (
             "The training's logloss fell from 0.7 to 0.09456, and b-logloss never got better than"
-            " 0.6: it is 0.6 now. The trees memorise"
+            " 0.6: it is 0.6 now"
         ),
     ),
 ]

@@ -11,12 +11,17 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.scales import mask
 from smdebug_default_rules.tensors import Modules, Parameters
 
 LIMIT = 1e-5
 """Gradient over weights of a layer, as a share of that of the last layers."""
 LEAST_STEPS = 3
 LEAST_LAYERS = 3
+
+
+_DEEP = "Add residual connections or normalisations between the layers, so that the gradient has a short way."
+_BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
 
 
 class GradientFlow(DefaultRule):
@@ -28,6 +33,7 @@ class GradientFlow(DefaultRule):
         "vanishing gradient": (
             "Replace sigmoid and tanh by ReLU or GELU, and add normalisations or residual connections.",
             "Initialise the weights for the activation (Xavier for tanh, Kaiming for ReLU).",
+            _DEEP,
         )
     }
 
@@ -65,7 +71,20 @@ class GradientFlow(DefaultRule):
                     statistic="gradient over weights, as a share of the last layer's",
                     value=float(flow[place] / last),
                     limit=LIMIT,
+                    why=(
+                        f"Gradient over weights: {flow[place]:.2g} in {name}, {last:.2g} in the last layer",
+                        *((hidden.why,) if (hidden := mask(seen)) else ()),
+                    ),
+                    advice=self._what_to_try(seen, modules),
                 )
+
+    def _what_to_try(self, seen: ObservedStep, modules: Modules) -> tuple[str, ...]:
+        """The mask first if there is one, then what the activations of the model call for."""
+        bounded, initial, deep = self.advice["vanishing gradient"]
+        hidden = mask(seen)
+        has_bounded = not _BOUNDED.isdisjoint((*modules.classes.values(), *modules.activations.values()))
+        first = (hidden.advice,) if hidden else ()
+        return (*first, bounded, initial) if has_bounded else (*first, deep, initial)
 
     def _shrunk(self, flow: Any, places: Any) -> list[int]:
         """The first weights, as far as their gradients are tiny and grow towards the last ones."""

@@ -45,4 +45,9 @@ class GradientsNotReset(DefaultRule):
             statistic="gradients reset",
             value=False,
             limit=True,
+            why=(
+                f"Calls at step {seen.step}: {int(facts['backward_passes'])} of backward(), "
+                f"{int(facts.get('optimizer_steps') or 0)} of step(), and no gradient was empty before",
+            ),
+            advice=self.advice["gradients not reset"][: 1 if len(names) < 2 else 2][::-1],
         )

@@ -23,6 +23,7 @@ class BatchShape(DefaultRule):
         "batch shape": (
             "Compare the first axis of inputs, outputs and labels, "
             "and look for an index, a mean or a view that removes it.",
+            "If the loss compares more rows than were given, look for a view or a flatten that splits them.",
         )
     }
 
@@ -55,6 +56,8 @@ class BatchShape(DefaultRule):
                 statistic="rows compared",
                 value=compared,
                 limit=given,
+                why=(f"The output has the shape {list(shape)}, for {given} rows of input",),
+                advice=self.advice["batch shape"][:: 1 if compared < given else -1][:1],
             )
 
 

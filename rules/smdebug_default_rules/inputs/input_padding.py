@@ -53,6 +53,7 @@ class InputPadding(DefaultRule):
             statistic="share of the commonest id",
             value=share,
             limit=LIMIT,
+            why=(f"Only {1 - share:.0%} of the places hold other ids (at least 20% is usual)",),
         )
 
 

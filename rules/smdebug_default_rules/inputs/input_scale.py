@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from smdebug.numbers.rows import sampled_places
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
@@ -64,7 +65,30 @@ class InputScale(DefaultRule):
             statistic="rms",
             value=scale,
             limit=LIMIT,
+            why=_columns(seen, name),
+            advice=self.advice["unscaled input"],
         )
+
+
+def _columns(seen: ObservedStep, name: str) -> tuple[str, ...]:
+    """The column with the largest values, where a few stand out, as far as the sample of a table shows."""
+    inputs, sample = seen.statistics("inputs"), seen.samples("inputs").get(name)
+    usual = (
+        (f"Root mean square {float(inputs.column('rms')[0]):.4g}, where about 1 is usual",) if inputs else ()
+    )
+    shape = inputs.tensors[0].shape if inputs is not None else ()
+    if inputs is None or sample is None or len(shape) != 2 or shape[1] < 2 or 3 * shape[1] > len(sample):
+        return usual
+    columns = sampled_places(int(inputs.column("count")[0]), len(sample)) % shape[1]
+    largest = np.array([np.abs(sample[columns == at]).max(initial=0) for at in range(shape[1])])
+    first = int(largest.argmax())
+    others = float(np.delete(largest, first).max())
+    if not largest[first] > LIMIT or others > largest[first] / 10:
+        return usual
+    return (
+        f"Column {first} reaches {largest[first]:.4g}, and the {shape[1] - 1} others {others:.3g} at most",
+        *usual,
+    )
 
 
 def _is_taken_as_it_is(seen: ObservedStep, scale: float) -> bool:

@@ -23,6 +23,9 @@ HALF, ROUNDING = 0.5, 1e-6
 """The mean at which yes is as common as no, and how far a variance may be from that of yes and no."""
 
 
+_LOST_CLASSES = "If the data has other classes, look for a filter, comparison or conversion that lost them."
+
+
 class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it.
 
@@ -35,7 +38,7 @@ class LabelBalance(DefaultRule):
         "imbalance": (
             "Weight the classes in the loss, or sample the rare ones more often.",
             "Judge the model by precision and recall of the rare class, not by accuracy.",
-            "If the data has other classes, look for a filter, comparison or conversion that lost them.",
+            _LOST_CLASSES,
         )
     }
 
@@ -84,6 +87,11 @@ class LabelBalance(DefaultRule):
             statistic="share of the commonest class",
             value=share,
             limit=LIMIT,
+            why=(
+                f"{round((1 - share) * self.total)} of {self.total} labels are of another class: "
+                f"always guessing class {commonest} is right {share:.1%} of the time",
+            ),
+            advice=self.advice["imbalance"],
         )
 
     def _all_alike(self, term: Mapping[str, Any], commonest: int) -> Iterator[Finding]:
@@ -103,6 +111,12 @@ class LabelBalance(DefaultRule):
             statistic="share of the commonest class",
             value=1.0,
             limit=LIMIT,
+            title="All labels are of one class",
+            why=(f"{self.total} labels, 1 class",),
+            advice=(
+                "Look for a filter, a comparison or a conversion that lost the other classes, such as a "
+                "label file that is sorted and cut off.",
+            ),
         )
 
 

@@ -26,6 +26,17 @@ LEAST_VALUES = 16
 """Rows of fewer distinct values than this repeat by themselves."""
 
 
+_NEW_BATCH = (
+    "Draw a new batch at every step: look for an iterator that is made anew for each step, or a batch kept "
+    "in a variable."
+)
+_SEEDS = (
+    "Seed each worker of the data loader separately (worker_init_fn), so that they do not all return the "
+    "same rows."
+)
+_PREPARED = "Look at what prepares the inputs: a scaling, a mask or a file that was not read."
+
+
 class RepeatedInput(DefaultRule):
     """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal."""
 
@@ -33,12 +44,9 @@ class RepeatedInput(DefaultRule):
     needs = "no input of the model was saved"
     advice: ClassVar[Advice] = {
         "repeated input": (
-            "Draw a new batch at every step: look for an iterator that "
-            "is made anew for each step, or a batch kept in a variable.",
-            "Seed each worker of the data loader separately "
-            "(worker_init_fn), so that they do not all return the same rows.",
-            "If all values are equal, look at what prepares the "
-            "inputs: a scaling, a mask or a file that was not read.",
+            _NEW_BATCH,
+            _SEEDS,
+            f"If all values are equal, {_PREPARED[0].lower()}{_PREPARED[1:]}",
         )
     }
 
@@ -47,6 +55,7 @@ class RepeatedInput(DefaultRule):
         self.last: list[int] = []
         self.changed = False
         self.equal_since: int | None = None
+        self.equal_steps = 1
         self.duplicates: list[int] = []
         self.constant: list[int] = []
 
@@ -72,6 +81,12 @@ class RepeatedInput(DefaultRule):
                     statistic="spread",
                     value=0.0,
                     limit="> 0",
+                    title="Inputs are all the same value",
+                    why=(
+                        f"Smallest and largest value are {value:g}, at "
+                        f"{len(self.constant)} saved steps in a row",
+                    ),
+                    advice=(_PREPARED,),
                 )
             return
         yield from self._equal_batches(seen, name)
@@ -103,6 +118,7 @@ class RepeatedInput(DefaultRule):
         if not before or self.changed or not _is_a_batch(seen):
             return
         self.equal_since = seen.step if self.equal_since is None else self.equal_since
+        self.equal_steps += 1
         rows = seen.facts["shapes"][0][0]
         yield self.finding(
             f"{name} is bit-equal at all saved steps so far: "
@@ -111,6 +127,9 @@ class RepeatedInput(DefaultRule):
             tensor=name,
             statistic="digest of the input",
             value="equal",
+            title="Every step trains on the same batch",
+            why=(f"1 batch of {rows} rows at {self.equal_steps} saved steps",),
+            advice=(_NEW_BATCH,),
         )
 
     def _equal_rows(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
@@ -131,6 +150,11 @@ class RepeatedInput(DefaultRule):
                 statistic="share of distinct rows",
                 value=distinct / rows,
                 limit=DUPLICATES,
+                title="Batches contain the same rows several times",
+                why=(
+                    f"{rows} rows, {distinct} distinct: {distinct / rows:.0%}, where chance leaves above 50%",
+                ),
+                advice=(_SEEDS, _NEW_BATCH),
             )
 
 

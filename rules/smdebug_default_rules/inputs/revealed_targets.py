@@ -16,6 +16,10 @@ COPIED = 0.1
 """Token ids are copied if the loss is below this share of their entropy: some models have to rebuild them."""
 
 
+_LEAVE_OUT = "Leave that column out of the inputs, or take the targets from a later row if it is a forecast."
+_SHIFT_TARGETS = "Shift the targets by one: inputs tokens[:, :-1], targets tokens[:, 1:]."
+
+
 class RevealedTargets(DefaultRule):
     """Fires when a column of the input is the target, or the tokens of the input are the targets.
 
@@ -26,8 +30,8 @@ class RevealedTargets(DefaultRule):
     needs = "the run does not show whether its inputs contain the targets of its loss"
     advice: ClassVar[Advice] = {
         "leaked label": (
-            "Leave that column out of the inputs, or take the targets from a later row if it is a forecast.",
-            "For a language model, shift the targets by one: inputs tokens[:, :-1], targets tokens[:, 1:].",
+            _LEAVE_OUT,
+            f"For a language model, {_SHIFT_TARGETS[0].lower()}{_SHIFT_TARGETS[1:]}",
         )
     }
 
@@ -82,6 +86,15 @@ class RevealedTargets(DefaultRule):
 
     def _found(self, message: str, tensor: str, value: float, limit: float | None = None) -> Finding:
         statistic = "rows equal to the target" if limit is None else "loss of copying"
+        is_column = limit is None
         return self.finding(
-            message, since=self.since, tensor=tensor, statistic=statistic, value=value, limit=limit
+            message,
+            since=self.since,
+            tensor=tensor,
+            statistic=statistic,
+            value=value,
+            limit=limit,
+            title="An input is the target" if is_column else "The targets are tokens that the model is given",
+            why=(f"{self.rows} of {self.rows} rows at {self.steps} saved steps are equal",),
+            advice=(_LEAVE_OUT if is_column else _SHIFT_TARGETS,),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from smdebug.rules import Finding
@@ -22,6 +22,31 @@ _TWICE, _PADDING = "labels that are the next token", "labels that are padding"
 _ENDS, _IGNORED = "ends of texts that are learned", "labels that are ignored"
 
 
+_SHIFT = (
+    "Shift labels once: models of transformers shift labels themselves, so give them "
+    "labels equal to input_ids."
+)
+_BY_MASK = (
+    "Ignore padding by the mask, not by its id: labels[attention_mask == 0] = -100. Where pad_token is "
+    "eos_token, the end of text is ignored otherwise, and the model never learns to stop."
+)
+_NO_LABEL = "If no label counts, look at the template that finds the answer, and at truncation (max_length)."
+_TITLES = {
+    _TWICE: "Labels are shifted twice",
+    _PADDING: "Padding is learned",
+    _ENDS: "The end of text is never learned",
+    _IGNORED: "All labels are ignored",
+}
+_CLASSES_IGNORED = (
+    "Compare the labels with ignore_index: all of them have that value. Look at what fills them, such as a "
+    "mask that is inverted, a file without annotations or labels that were never set."
+)
+_TOKENS_IGNORED = (
+    "Look at what masks the labels: a template that does not find the answer in the text, or truncation "
+    "(max_length) that cuts the answer off."
+)
+
+
 class TokenLabels(DefaultRule):
     """Fires when labels of tokens are shifted twice, count padding, lack the end of text, or are all ignored.
 
@@ -33,11 +58,9 @@ class TokenLabels(DefaultRule):
     needs = "no loss was computed from labels of the tokens that the model was given"
     advice: ClassVar[Advice] = {
         "token labels": (
-            "Shift labels once: models of transformers shift labels themselves, so give them labels equal to "
-            "input_ids.",
-            "Ignore padding by the mask, not by its id: labels[attention_mask == 0] = -100. Where pad_token "
-            "is eos_token, the end of text is ignored otherwise, and the model never learns to stop.",
-            "If no label counts, look at the template that finds the answer, and at truncation (max_length).",
+            _SHIFT,
+            _BY_MASK,
+            _NO_LABEL,
         )
     }
 
@@ -69,6 +92,9 @@ class TokenLabels(DefaultRule):
                 statistic=problem,
                 value=value,
                 limit=limit,
+                title=_TITLES[problem],
+                why=self._numbers(problem, value, terms[0]),
+                advice=(_advice(problem, bool(tokens)),),
             )
 
     def _of_tokens(self, tokens: dict[str, Any]) -> dict[str, tuple[float, float]]:
@@ -83,6 +109,19 @@ class TokenLabels(DefaultRule):
         if self.ends:
             found[_ENDS] = (0.0, 1.0)
         return found
+
+    def _numbers(self, problem: str, value: float, term: Mapping[str, Any]) -> tuple[str, ...]:
+        if problem == _TWICE:
+            return (f"100% of the labels are the token two places ahead, {value:.0%} the next one",)
+        if problem == _PADDING:
+            return (f"At most {MOST_PADDING:.0%} of the labels that count should be padding",)
+        if problem == _ENDS:
+            return (
+                f"0 of {self.ends} ends of texts are learned, at {self.steps[problem]} saved steps in a row",
+            )
+        return (
+            f"0 of the labels count in a batch of {term.get('rows') or '?'} rows: the mean of nothing is NaN",
+        )
 
     def _message(self, problem: str, value: float) -> str:
         if problem == _TWICE:
@@ -100,3 +139,11 @@ class TokenLabels(DefaultRule):
                 "before is: padding has the same id and is ignored by it"
             )
         return f"All labels are ignored at {self.steps[_IGNORED]} saved steps in a row: the loss has no terms"
+
+
+def _advice(problem: str, has_tokens: bool) -> str:
+    if problem == _TWICE:
+        return _SHIFT
+    if problem == _IGNORED:
+        return _TOKENS_IGNORED if has_tokens else _CLASSES_IGNORED
+    return _BY_MASK

@@ -62,6 +62,10 @@ class ComputePrecision(DefaultRule):
                 statistic="type",
                 value=tensor.dtype,
                 limit=wanted,
+                why=(
+                    f"{len(others)} of {len(cast)} layers give {tensor.dtype}, "
+                    f"{len(cast) - len(others)} another type",
+                ),
             )
 
 

@@ -12,12 +12,16 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
+from smdebug_default_rules.scales import tiny_inputs
 from smdebug_default_rules.tensors import Modules
 
 LIMIT = 1e-5
 """Spread of an output over the rows of a batch, as a share of its magnitude."""
 LEAST_ROWS = 8
 LEAST_STEPS = 3
+
+
+_SOFTMAX = "Do not put a softmax over a single unit: use a sigmoid, or two units."
 
 
 class ConstantOutput(DefaultRule):
@@ -27,7 +31,7 @@ class ConstantOutput(DefaultRule):
     needs = "the model's input and output were not saved"
     advice: ClassVar[Advice] = {
         "constant output": (
-            "Do not put a softmax over a single unit: use a sigmoid, or two units.",
+            _SOFTMAX,
             "Look for the first layer whose output is "
             "constant: it is dead or saturated, or its input is constant.",
         )
@@ -63,7 +67,25 @@ class ConstantOutput(DefaultRule):
                 statistic="spread over the rows, as a share of the magnitude",
                 value=spread,
                 limit=LIMIT,
+                **self._case(seen, name, shape, spread),
             )
+
+    def _case(self, seen: ObservedStep, name: str, shape: tuple[int, ...], spread: float) -> dict[str, Any]:
+        """The numbers that convince, and what to try: a softmax over one unit always returns 1."""
+        outputs = seen.statistics("outputs")
+        assert outputs is not None
+        row = outputs.row(name)
+        is_softmax = shape[-1:] == (1,) and row["min"] == row["max"] == 1
+        first, other = self.advice["constant output"]
+        tiny = tiny_inputs(seen)
+        hint = (tiny.advice,) if tiny else ()
+        return {
+            "why": (
+                f"{shape[0]} different rows, and the spread of the output is {spread:.2g} of its size",
+                *((tiny.why,) if tiny else ()),
+            ),
+            "advice": (first,) if is_softmax else (*hint, other),
+        }
 
 
 def _spread(shape: tuple[int, ...], row: dict[str, float], sample: Any) -> float | None:

@@ -11,6 +11,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.scales import tiny_inputs
 from smdebug_default_rules.tensors import Modules
 
 LIMIT = 0.95
@@ -32,6 +33,10 @@ class DeadUnits(DefaultRule):
             "Use LeakyReLU or GELU; take a rectifier off the last layer, unless all targets are positive.",
         )
     }
+    _LAST: ClassVar[str] = (
+        "Take the rectifier off the last layer, unless all targets are positive: it cannot "
+        "return anything else."
+    )
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
@@ -67,8 +72,25 @@ class DeadUnits(DefaultRule):
                     statistic="share of zeros",
                     value=float(share),
                     limit=LIMIT,
+                    **self._case(seen, place),
                 )
         self.steps = still
+
+    def _case(self, seen: ObservedStep, place: int) -> dict[str, Any]:
+        """The numbers that convince, and what to try."""
+        outputs = seen.statistics("outputs")
+        assert outputs is not None
+        values, zeros = int(outputs.column("count")[place]), int(outputs.column("zeros")[place])
+        tiny = tiny_inputs(seen)
+        lower, other = self.advice["dead activation"]
+        is_last = outputs.names[place] == Modules.of(seen).output or place >= len(outputs.names) - 2
+        return {
+            "why": (f"{zeros} of {values} values are 0", *((tiny.why,) if tiny else ())),
+            "advice": (
+                *((tiny.advice,) if tiny else ()),
+                *((self._LAST, lower) if is_last else (lower, other)),
+            ),
+        }
 
 
 def _is_rectified(modules: Modules, output: str) -> bool:

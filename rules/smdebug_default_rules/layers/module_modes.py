@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,18 @@ class ModuleModes(DefaultRule):
             "Call model.eval() before an evaluation and model.train() before training continues.",
             "Give F.dropout the argument training=self.training, or use nn.Dropout.",
         )
+    }
+    _TITLES: ClassVar[dict[str, str]] = {
+        "trained": "The model is trained in evaluation mode",
+        "evaluated": "The model is evaluated in training mode",
+        "others": "A layer stays in training mode in evaluation",
+        "dropout": "Dropout is active in evaluation",
+    }
+    _ADVICE: ClassVar[dict[str, str]] = {
+        "trained": "Call model.train() before the training loop, and again after each evaluation.",
+        "evaluated": "Call model.eval() before the evaluation, and model.train() after it.",
+        "others": "Look for a call of .train() on this layer after model.eval(), and call model.eval() last.",
+        "dropout": "Give F.dropout the argument training=self.training, or use nn.Dropout.",
     }
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
@@ -53,6 +65,9 @@ class ModuleModes(DefaultRule):
                 statistic="training",
                 value=bool(facts["training"]),
                 limit=not facts["training"],
+                title=self._TITLES[key],
+                why=_numbers(key, facts, modules, dependent),
+                advice=(self._ADVICE[key],),
             )
 
     def _mismatches(
@@ -103,6 +118,17 @@ class ModuleModes(DefaultRule):
                     f"called without training=self.training, in {modules.root}",
                 ),
             )
+
+
+def _numbers(key: str, facts: Mapping[str, Any], modules: Modules, dependent: list[str]) -> tuple[str, ...]:
+    """How much of the model behaves differently."""
+    if key == "dropout":
+        return (f"{float(facts['dropout_in_evaluation']):.0%} of the values are set to 0 in evaluation",)
+    if key == "others":
+        others = len(facts.get("other_mode") or ())
+        return (f"{others} of {len(modules.classes)} modules are in training mode",)
+    kinds = ", ".join(sorted({modules.classes.get(name, "") for name in dependent})[:3])
+    return (f"{len(dependent)} of {len(modules.classes)} modules depend on the mode: {kinds}",)
 
 
 def _has_loss(seen: ObservedStep) -> bool:

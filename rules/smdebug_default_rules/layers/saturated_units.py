@@ -30,6 +30,8 @@ _FUNCTIONS = {
 """The same as the activation of another layer, by their names in Keras."""
 _CELLS = frozenset({"LSTM", "GRU"})
 """Layers whose activation is not what their output ends with."""
+LARGE_INPUTS = 5.0
+"""Above this root mean square, inputs alone can push an activation to its bounds."""
 _CLOSE = 0.005
 """How close to its bound a value is saturated, as a share of the range: the slope is below 0.02 there."""
 
@@ -85,8 +87,25 @@ class SaturatedUnits(DefaultRule):
                     statistic="share of extreme values",
                     value=share,
                     limit=LIMIT,
+                    **self._case(seen, share),
                 )
         self.steps = still
+
+    def _case(self, seen: ObservedStep, share: float) -> dict[str, Any]:
+        """The numbers that convince, and what to try: inputs of large values first."""
+        inputs = seen.statistics("inputs")
+        scale, weights = "", "Start with smaller weights (Xavier initialisation), or lower the learning rate."
+        other = self.advice["saturated activation"][1]
+        if inputs is not None and float(inputs.column("rms")[0]) > LARGE_INPUTS:
+            scale = f"{inputs.names[0]} has a root mean square of {float(inputs.column('rms')[0]):.3g}"
+        return {
+            "why": (f"Only {1 - share:.0%} of the values are where the slope is not nearly 0",),
+            "advice": (
+                *((f"Scale the inputs to about 1: {scale}.",) if scale else ()),
+                weights,
+                other,
+            ),
+        }
 
 
 def _bounded(modules: Modules, names: list[str]) -> dict[str, tuple[float, float]]:

@@ -65,4 +65,12 @@ class AccumulationScale(DefaultRule):
             statistic="backward passes times the factor of the loss",
             value=passes * self.factor,
             limit=1.0,
+            why=(
+                f"{passes} passes times {self.factor:.3g} is {passes * self.factor:.3g}; a mean would have 1",
+            ),
+            advice=(
+                f"Divide the loss of each micro-batch by {passes} before backward(): (loss "
+                f"/ {passes}).backward().",
+                self.advice["accumulation scale"][1],
+            ),
         )

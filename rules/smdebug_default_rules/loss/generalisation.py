@@ -25,6 +25,8 @@ MOST_KEPT = 200
 RECENT = 64
 """The level of the training at a validation is that of this many losses before it."""
 
+SHIFTED, STRETCHED = 1.0, 3.0
+"""Means that are a spread apart, or spreads of so many times each other, are of different preparations."""
 LEAST_OF_FALL = 0.03
 """Validation must lose this share of its improvement since the first losses."""
 
@@ -47,6 +49,10 @@ class Generalisation(DefaultRule):
             "that training and validation are prepared in the same way.",
             "Train on a part with labels that you have checked by hand.",
         ),
+        "evaluation input": (
+            "Prepare the inputs of the validation as those of the training: the same scaling and "
+            "normalisation, with the mean and the standard deviation of the training data.",
+        ),
     }
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
@@ -62,11 +68,14 @@ class Generalisation(DefaultRule):
         self.training: list[float] = []
         self.recent: list[float] = []
         self.first_training: list[float] = []
+        self.inputs: dict[str, list[Any]] = {}
+        """Name, mean and spread of the first input, in training and in validation."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
             return
+        self._note_inputs(seen)
         rows = seen.series("loss")
         if self.first_step is None:
             self.first_step = seen.step
@@ -100,6 +109,30 @@ class Generalisation(DefaultRule):
             if len(self.first_training) < 10:
                 self.first_training.append(value)
 
+    def _note_inputs(self, seen: ObservedStep) -> None:
+        inputs = seen.statistics("inputs")
+        if inputs is None or "float" not in inputs.tensors[0].dtype:
+            return
+        kind = "validation" if seen.mode is ModeKeys.EVAL else "training"
+        measured = rounded((float(inputs.column("mean")[0]), float(inputs.column("std")[0])))
+        if all(map(math.isfinite, measured)):
+            self.inputs[kind] = [inputs.names[0], *measured]
+
+    def _inputs_differ(self) -> str:
+        """How the inputs of the validation differ from those of the training; "" if they do not."""
+        if len(self.inputs) < 2:
+            return ""
+        name, mean, spread = self.inputs["training"]
+        _, other, other_spread = self.inputs["validation"]
+        is_shifted = abs(other - mean) > SHIFTED * max(spread, other_spread)
+        least, most = sorted((spread, other_spread))
+        if not is_shifted and most < STRETCHED * least:
+            return ""
+        return (
+            f"{name} has a mean of {mean:.3g} and a spread of {spread:.3g} in training, {other:.3g} and "
+            f"{other_spread:.3g} in validation"
+        )
+
     def _judged(self) -> Iterator[Finding]:
         validation, training = self.validation, self.training
         if len(validation) <= PATIENCE:
@@ -120,10 +153,19 @@ class Generalisation(DefaultRule):
         never = best.value > (1 - NEVER_BETTER) * start
         since = self.steps[validation.index(best.value) + 1]
         if never:
+            differ = self._inputs_differ()
+            if differ:
+                message = (
+                    f"{differ}: the validation loss never got better than {best.value:.4g}, and the training "
+                    f"loss fell from {start:.4g} to {training[-1]:.4g}"
+                )
+                at = self.first_step or 0
+                yield self._found(message, "evaluation input", at, validation[-1] / best.value)
+                return
             message = (
                 f"The training loss fell from {start:.4g} to {training[-1]:.4g}, and the "
                 "validation loss never got "
-                f"better than {best.value:.4g}: it is {validation[-1]:.4g} now. The model memorises"
+                f"better than {best.value:.4g}: it is {validation[-1]:.4g} now"
             )
             yield self._found(message, "memorising", self.first_step or 0, validation[-1] / best.value)
             return
@@ -143,4 +185,8 @@ class Generalisation(DefaultRule):
             statistic="times the best validation",
             value=value,
             limit=WORSE,
+            why=(
+                f"Validation {self.validation[-1]:.4g}, training {self.training[-1]:.4g} at the last of "
+                f"{len(self.validation)} validations",
+            ),
         )

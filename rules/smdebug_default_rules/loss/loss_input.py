@@ -2,37 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import Modules
 
-_WRONG: Mapping[tuple[str, str], str] = {
-    ("cross entropy", "softmax"): "cross entropy applies softmax itself, but got a softmax",
-    ("cross entropy", "sigmoid"): "cross entropy takes logits, but got a sigmoid",
-    ("cross entropy", "raw outputs"): (
-        "the negative log-likelihood takes log-probabilities, but got the raw outputs of a layer"
+_LOGITS = (
+    "Remove the {given} before the loss, often the model's last line: {criterion} applies it to the raw "
+    "outputs itself. Apply it only where you need probabilities, such as for predictions."
+)
+_LOGARITHMS = (
+    "Give NLLLoss the result of log_softmax, or replace it by cross entropy, which takes raw outputs."
+)
+_PROBABILITIES = (
+    "Use binary_cross_entropy_with_logits on the raw outputs, without a softmax or sigmoid before it."
+)
+_DIVERGENCE = "Give kl_div logarithms first: F.kl_div(F.log_softmax(outputs, 1), probabilities)."
+_KERAS = "Set from_logits=True for raw outputs, or end the model with softmax or sigmoid."
+_ONE_CLASS = (
+    "Give the last layer one output for each class, or use binary_cross_entropy_with_logits for a single "
+    "output."
+)
+_SHAPES = "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N]."
+_TWICE = "{} is applied twice"
+_LOGS_WANTED = "The loss needs log-probabilities"
+
+
+class _Wrong(NamedTuple):
+    """What a criterion that is given the wrong thing is called, in a sentence, and what to try."""
+
+    message: str
+    title: str
+    advice: str
+
+
+_WRONG: Mapping[tuple[str, str], _Wrong] = {
+    ("cross entropy", "softmax"): _Wrong(
+        "cross entropy applies softmax itself, but got a softmax", _TWICE.format("Softmax"), _LOGITS
     ),
-    ("cross entropy", "probabilities"): (
-        "the negative log-likelihood takes log-probabilities, but got probabilities"
+    ("cross entropy", "sigmoid"): _Wrong(
+        "cross entropy takes logits, but got a sigmoid", "Sigmoid before cross entropy", _LOGITS
     ),
-    ("binary cross entropy with logits", "sigmoid"): (
-        "binary cross entropy with logits applies the sigmoid itself, but got a sigmoid"
+    ("cross entropy", "raw outputs"): _Wrong(
+        "the negative log-likelihood takes log-probabilities, but got the raw outputs of a layer",
+        _LOGS_WANTED,
+        _LOGARITHMS,
     ),
-    ("binary cross entropy with logits", "softmax"): (
-        "binary cross entropy with logits takes logits, but got a softmax"
+    ("cross entropy", "probabilities"): _Wrong(
+        "the negative log-likelihood takes log-probabilities, but got probabilities",
+        _LOGS_WANTED,
+        _LOGARITHMS,
     ),
-    ("binary cross entropy", "log-softmax"): (
-        "binary cross entropy takes probabilities, but got their logarithms"
+    ("binary cross entropy with logits", "sigmoid"): _Wrong(
+        "binary cross entropy with logits applies the sigmoid itself, but got a sigmoid",
+        _TWICE.format("Sigmoid"),
+        _LOGITS,
     ),
-    ("Kullback-Leibler divergence", "softmax"): (
-        "the Kullback-Leibler divergence takes log-probabilities, but got probabilities"
+    ("binary cross entropy with logits", "softmax"): _Wrong(
+        "binary cross entropy with logits takes logits, but got a softmax",
+        "Softmax before a loss that takes logits",
+        _LOGITS,
+    ),
+    ("binary cross entropy", "log-softmax"): _Wrong(
+        "binary cross entropy takes probabilities, but got their logarithms",
+        "The loss needs probabilities",
+        _PROBABILITIES,
+    ),
+    ("Kullback-Leibler divergence", "softmax"): _Wrong(
+        "the Kullback-Leibler divergence takes log-probabilities, but got probabilities",
+        _LOGS_WANTED,
+        _DIVERGENCE,
     ),
 }
-_RAW = "cross entropy takes probabilities here, but got the raw outputs of the last layer"
+_RAW = _Wrong(
+    "cross entropy takes probabilities here, but got the raw outputs of the last layer",
+    "The loss needs probabilities",
+    _KERAS,
+)
 
 
 class LossInput(DefaultRule):
@@ -44,8 +94,8 @@ class LossInput(DefaultRule):
         "loss input": (
             "Give cross entropy and binary cross entropy with logits the raw outputs of the last layer, "
             "without a softmax or sigmoid before them, and NLLLoss the result of log_softmax.",
-            "In Keras, set from_logits=True for raw outputs, or end the model with softmax or sigmoid.",
-            "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N].",
+            f"In Keras: {_KERAS[0].lower()}{_KERAS[1:]}",
+            _SHAPES,
         )
     }
 
@@ -58,16 +108,19 @@ class LossInput(DefaultRule):
         if not loss:
             self.looked = False
             return
-        found = dict(_problems(loss))
+        place = self._place(seen)
+        found = dict(_problems(loss, _Output.of(seen, place), seen.step))
         self.since = {what: self.since.get(what, seen.step) for what in found}
-        place = self._place(seen) if found else None
-        for what, message in found.items():
+        for what, problem in found.items():
             yield self.finding(
-                f"The loss: {message}",
+                problem.message[:1].upper() + problem.message[1:],
                 since=self.since[what],
                 tensor=place,
                 statistic="input of the loss",
                 value=what,
+                title=problem.title,
+                why=problem.why,
+                advice=(problem.advice,),
             )
 
     def _place(self, seen: ObservedStep) -> str:
@@ -77,21 +130,98 @@ class LossInput(DefaultRule):
         return layers[-1] if layers else Modules.of(seen).output
 
 
-def _problems(loss: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+class _Output(NamedTuple):
+    """What the loss was given, as far as it was saved."""
+
+    shape: tuple[int, ...] = ()
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def of(cls, seen: ObservedStep, name: str) -> _Output:
+        outputs = seen.statistics("outputs")
+        if outputs is None or name not in outputs:
+            return cls()
+        row = outputs.row(name)
+        return cls(outputs.tensors[outputs.names.index(name)].shape, row["min"], row["max"])
+
+
+class _Problem(NamedTuple):
+    message: str
+    title: str
+    advice: str
+    why: tuple[str, ...] = ()
+
+
+def _problems(loss: Mapping[str, Any], output: _Output, step: int) -> Iterator[tuple[str, _Problem]]:
     for term in loss.get("terms") or ():
-        criterion, given = term.get("criterion"), term.get("given")
+        criterion, given = str(term.get("criterion")), str(term.get("given"))
         if term.get("expects") == "probabilities":  # Keras, unless from_logits is set
-            message = _RAW if given == "logits" else None
+            wrong = _RAW if given == "logits" else None
         else:
-            message = _WRONG.get((criterion, given))
-        if message is not None:
-            yield f"{given} before {criterion}", message
+            wrong = _WRONG.get((criterion, given))
+        if wrong is not None:
+            advice = wrong.advice.format(criterion=criterion, given=given)
+            why = _bounds(criterion, given, int(term.get("classes") or 0), loss.get("value"), step)
+            why = why or _range(output, wrong)
+            yield f"{given} before {criterion}", _Problem(wrong.message, wrong.title, advice, why)
         if criterion == "cross entropy" and term.get("classes") == 1 and term.get("targets"):
-            yield "one class", "cross entropy over a single class is always 0"
+            yield (
+                "one class",
+                _Problem(
+                    "cross entropy over a single class is always 0",
+                    "Cross entropy over a single class",
+                    _ONE_CLASS,
+                    (f"The {term['targets']} labels of this step have 1 class to choose from",),
+                ),
+            )
     shape = loss.get("broadcast")
     if shape:
-        text = " x ".join(map(str, shape))
-        yield (
-            "broadcast",
-            f"outputs and targets were broadcast to {text}: each output is compared with all targets",
+        yield "broadcast", _broadcast(shape, output.shape)
+
+
+def _broadcast(shape: Sequence[int], output: tuple[int, ...]) -> _Problem:
+    text, rows = " x ".join(map(str, shape)), int(shape[0])
+    message = f"outputs and targets were broadcast to {text}: each output is compared with all targets"
+    advice = _SHAPES
+    if output == (rows, 1):
+        message = f"outputs of [{rows}, 1] and targets of [{rows}] were broadcast to {text}: "
+        advice = "Drop the last axis of the outputs, outputs.squeeze(1), or add one to the targets, "
+        advice += "targets.unsqueeze(1)."
+    elif output == (rows,):
+        message = f"outputs of [{rows}] and targets of [{rows}, 1] were broadcast to {text}: "
+        advice = "Drop the last axis of the targets, targets.squeeze(1), or add one to the outputs, "
+        advice += "outputs.unsqueeze(1)."
+    if message.endswith(": "):
+        message += "each output is compared with all targets"
+    return _Problem(
+        message,
+        "Outputs and targets have different shapes",
+        advice,
+        (f"The loss averages {math.prod(shape)} differences, and the batch has {rows} rows",),
+    )
+
+
+def _bounds(criterion: str, given: str, classes: int, loss: float | None, step: int) -> tuple[str, ...]:
+    """What such a loss can still reach, against guessing; nothing where there is no bound."""
+    now = "" if loss is None else f"; it is {loss:.4g} at step {step}"
+    if criterion == "cross entropy" and given in ("softmax", "sigmoid") and classes > 1:
+        least = math.log(1 + (classes - 1) / math.e)
+        return (
+            f"With {classes} classes this loss cannot fall below {least:.4g}; guessing gives "
+            f"{math.log(classes):.4g}{now}",
         )
+    if criterion == "binary cross entropy with logits" and given in ("softmax", "sigmoid"):
+        return (
+            f"The loss of a label 0 cannot fall below {math.log(2):.3g}, and that of a label 1 not below "
+            f"{math.log(1 + 1 / math.e):.3g}{now}",
+        )
+    return ()
+
+
+def _range(output: _Output, wrong: _Wrong) -> tuple[str, ...]:
+    """What the outputs lie between, against what the loss takes."""
+    if not math.isfinite(output.low + output.high):
+        return ()
+    taken = "log-probabilities are at most 0" if wrong.title == _LOGS_WANTED else "probabilities are 0 to 1"
+    return (f"The outputs are {output.low:.3g} to {output.high:.3g}; {taken}",)

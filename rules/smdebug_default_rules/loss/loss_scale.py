@@ -57,4 +57,6 @@ class LossScale(DefaultRule):
                 statistic="loss scale",
                 value=scale,
                 limit=LOWEST if collapsed else LOW,
+                title="The loss scale collapses" if collapsed else "Steps are skipped again and again",
+                why=(f"Scale {scale:g}, {self.first_scale:g} at first, where {LOW:g} and more are usual",),
             )

@@ -58,6 +58,8 @@ class LossSpike(DefaultRule):
                 statistic="times the largest loss before",
                 value=abs(value) / largest,
                 limit=TIMES,
+                title="The loss jumps",
+                why=(f"{value:.4g} at step {step}, and {largest:.4g} at most before",),
             )
         usual = finite_losses(seen)
         if spikes:
@@ -85,6 +87,12 @@ class LossSpike(DefaultRule):
                 statistic="times the largest rms before",
                 value=scale / usual,
                 limit=INPUT_TIMES,
+                title="An input jumps",
+                why=(f"{scale:.4g} at step {seen.step}, and {usual:.4g} at most before",),
+                advice=(
+                    f"Look at the batch of step {seen.step} for rows out of range, a missing scaling or "
+                    "another unit, and clip or drop them.",
+                ),
             )
         else:
             self.scales = [*self.scales, *rounded((scale,), 3)][-16:]

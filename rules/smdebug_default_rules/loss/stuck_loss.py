@@ -16,6 +16,7 @@ from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
 from smdebug_default_rules.loss import constant_prediction
 from smdebug_default_rules.loss_history import finite_losses, level
+from smdebug_default_rules.scales import large_targets, tiny_inputs
 from smdebug_default_rules.tensors import Modules
 
 LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
@@ -107,7 +108,7 @@ class StuckLoss(DefaultRule):
             stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
             what = "it has not changed"
         if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
-            yield from self._no_better_than_a_constant()
+            yield from self._no_better_than_a_constant(seen)
             return
         risen = self._risen(start if math.isnan(chance) else chance)
         since, count = self.losses["since"] or 0, self.losses["count"]
@@ -123,9 +124,35 @@ class StuckLoss(DefaultRule):
                 statistic="median of the last losses",
                 value=now,
                 limit=start if math.isnan(chance) else share * chance,
+                **self._case(seen, risen is not None),
             )
 
-    def _no_better_than_a_constant(self) -> Iterator[Finding]:
+    def _case(self, seen: ObservedStep, has_risen: bool = False) -> dict[str, Any]:
+        """The numbers that convince, and what to try: scales that explain it come before the labels."""
+        hints = [hint for hint in (large_targets(seen), tiny_inputs(seen)) if hint is not None]
+        advice = self.advice["not learning"]
+        if has_risen:
+            advice = (
+                "Look at what changed where the loss rose: the learning rate, the data or a resume. "
+                "Go back to a checkpoint before it.",
+                *advice[1:],
+            )
+        return {
+            "title": "The loss has risen to where it began" if has_risen else "",
+            "why": (*(hint.why for hint in hints), self._progress()),
+            "advice": (*(hint.advice for hint in hints), *advice)[:3],
+        }
+
+    def _progress(self) -> str:
+        """By how much the loss fell, against how much it varies from step to step."""
+        start, now = level(self.losses["first"]), level(self.losses["last"])
+        course = f"fell by {(start - now) / abs(start):.1%}" if start > now else "did not fall"
+        noise = robust_spread(self.losses["last"])
+        return (
+            f"In {self.losses['count']} steps the loss {course}; from step to step it varies by {noise:.2g}"
+        )
+
+    def _no_better_than_a_constant(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.losses["count"] < LEAST_BESIDE_A_CONSTANT:
             return
         found = constant_prediction.compared(self.targets)
@@ -141,6 +168,7 @@ class StuckLoss(DefaultRule):
             statistic="mean of the last losses",
             value=found.loss,
             limit=(1 - constant_prediction.GAIN) * found.constant,
+            **self._case(seen),
         )
 
     def _risen(self, untrained: float) -> tuple[int, int, float] | None:

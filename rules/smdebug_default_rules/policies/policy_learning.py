@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +34,9 @@ class _Problem:
     value: float
     limit: float
     message: str
+    why: str
+    first: int = 0
+    """Which advice of its cause helps first."""
 
 
 class PolicyLearning(RuleOnLogged):
@@ -89,7 +92,13 @@ class PolicyLearning(RuleOnLogged):
                 value=problem.value,
                 limit=problem.limit,
                 cause=cause,
+                why=(problem.why,),
+                advice=(self.advice[cause][problem.first], *_others(self.advice[cause], problem.first)),
             )
+
+
+def _others(advice: Sequence[str], place: int) -> Sequence[str]:
+    return [*advice[:place], *advice[place + 1 :]]
 
 
 def _problems(logged: Logged) -> Iterator[_Problem]:
@@ -116,6 +125,8 @@ def _no_advantage(logged: Logged) -> _Problem | None:
         ALL_GROUPS,
         f"The rewards of each group are equal at {RECENT} logged steps in a row, at {reward:.4g}: every "
         "advantage is zero, and so is the gradient",
+        f"{logged.name(quantity)} is {logged.recent(quantity)[-1]:.3g}, and the reward was {start:.4g} at "
+        "first",
     )
 
 
@@ -160,6 +171,9 @@ def _stale(logged: Logged) -> _Problem | None:
                     if start > LARGE_GAP
                     else "completions come from other weights than those that are trained"
                 ),
+                f"The gap is above {limit:.2g} at {RECENT} logged steps in a row; the same weights differ by "
+                "0.01",
+                first=1 if start > LARGE_GAP else 0,
             )
     ratios = logged.recent("ratio")
     low, high = RATIOS
@@ -171,6 +185,9 @@ def _stale(logged: Logged) -> _Problem | None:
             low if ratios[-1] < low else high,
             f"The mean importance ratio is {ratios[-1]:.3g}, and 1 where both log probabilities belong to "
             "the same completions: they are computed in different ways, or from other weights",
+            f"{min(ratios):.3g} to {max(ratios):.3g} at {RECENT} logged steps in a row; {low} to {high} is "
+            "usual",
+            first=1,
         )
     return None
 
@@ -188,6 +205,7 @@ def _collapsed(logged: Logged) -> _Problem | None:
         COLLAPSED * start,
         f"The entropy of the policy is {now:.3g}, and was {start:.3g} at the start, while the reward has not "
         f"risen ({logged.start('reward'):.4g} to {logged.level('reward'):.4g}): it always writes the same",
+        f"{now / start:.0%} of the entropy is left after {logged.count('entropy')} logged steps",
     )
 
 
@@ -206,4 +224,5 @@ def _drifted(logged: Logged) -> _Problem | None:
         limit,
         f"The divergence from the reference is {values[-1]:.3g}, and was {start:.3g} at the start, while the "
         "reward has not risen: the policy writes what its reference never would",
+        f"The reward was {logged.start('reward'):.4g} at first, and is {logged.level('reward'):.4g} now",
     )

@@ -77,6 +77,8 @@ class MissingRank(DefaultRule):
                 statistic="ranks that take part",
                 value=expected - len(missing),
                 limit=expected,
+                title=f"Rank {worker} takes no part in a step",
+                why=(f"{expected - len(missing)} of {expected} ranks saved step {judged}",),
             )
 
     def _is_due(self, seen: ObservedStep) -> bool:

@@ -58,4 +58,5 @@ class RanksAlike(DefaultRule):
                 statistic="ranks with equal inputs",
                 value=len(alike),
                 limit=1,
+                why=(f"1 input for {len(alike)} ranks, at {self.steps} saved steps in a row",),
             )

@@ -81,6 +81,10 @@ class ReplicasDiffer(DefaultRule):
                 statistic="parameters that differ",
                 value=len(differing),
                 limit=0,
+                why=(
+                    f"Ranks that differ: {len(workers)} of {len(workers) + len(difference.others)}, where 0 "
+                    "should after a step",
+                ),
             )
 
 

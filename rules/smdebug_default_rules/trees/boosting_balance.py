@@ -65,6 +65,9 @@ class BoostingBalance(BoostingRule):
                 statistic="scale_pos_weight",
                 value=self.weight,
                 limit=ratio,
+                title="The class weight is the wrong way round",
+                why=(f"{ratio:.3g} negative labels for each positive one",),
+                advice=(f"Set scale_pos_weight to {ratio:.3g}, negative labels over positive ones.",),
             )
         elif self.weight == 1 and not self.data.get("weighted"):
             yield from self._guessing(share, int(labels["targets"]), losses)
@@ -92,4 +95,5 @@ class BoostingBalance(BoostingRule):
             statistic="share of the commonest class",
             value=share,
             limit=LIMIT,
+            why=(f"{round((1 - share) * rows)} of {rows} rows are of the other class",),
         )

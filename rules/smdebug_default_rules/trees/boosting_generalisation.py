@@ -87,12 +87,15 @@ class BoostingGeneralisation(BoostingRule):
             assert own is not None
             yield self._found(
                 f"The training's {known['metric']} fell from {own['first']:.4g} to {own['last'][-1]:.4g}, "
-                f"and {name} never got better than {best:.4g}: it is {now:.4g} now. The trees memorise",
+                f"and {name} never got better than {best:.4g}: it is {now:.4g} now",
                 name,
                 "memorising",
                 self.first or 0,
                 now / best,
                 limit,
+                f"Predictions are {self.score:.2g} standard errors from chance; {CHANCE_SCORE:g} are clear"
+                if self.score is not None
+                else f"{name} was {known['first']:.4g} at first, and is {now / best:.3g} times its best",
             )
         elif is_worse and not self.stops_early and (own is None or own["last"][-1] < own["first"]):
             yield self._found(
@@ -103,9 +106,12 @@ class BoostingGeneralisation(BoostingRule):
                 known["best_step"] + 1,
                 now / best,
                 limit,
+                f"Round {known['best_step']} was the best, {known['count']} rounds were trained",
             )
 
-    def _found(self, message: str, name: str, cause: str, since: int, value: float, limit: float) -> Finding:
+    def _found(
+        self, message: str, name: str, cause: str, since: int, value: float, limit: float, why: str
+    ) -> Finding:
         return self.finding(
             message,
             cause=cause,
@@ -114,4 +120,5 @@ class BoostingGeneralisation(BoostingRule):
             statistic="times the best validation",
             value=value,
             limit=limit,
+            why=(why,),
         )

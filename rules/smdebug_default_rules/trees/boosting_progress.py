@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, ClassVar
 
@@ -80,6 +80,8 @@ class BoostingProgress(BoostingRule):
                 statistic="saved rounds without a split",
                 value=self.without_split,
                 limit=ROUNDS_WITHOUT_SPLIT,
+                title="The trees have no splits",
+                why=(f"0 splits in {self.without_split} saved rounds{_least_weight(arguments)}",),
             )
 
     def _course(self, name: str, known: dict[str, Any]) -> Iterator[Finding]:
@@ -94,6 +96,8 @@ class BoostingProgress(BoostingRule):
                 statistic="eta",
                 value=self.rate,
                 limit=LEAST_RATE,
+                title="The learning rate (eta) is too low",
+                why=(f"The loss changed by {abs(now - first) / abs(first):.2%} in {known['count']} rounds",),
             )
         elif first > 0 and now > RISEN * first and known["last"][-1] > RISEN * known["best"]:
             is_fast = self.rate > LARGEST_RATE
@@ -106,4 +110,19 @@ class BoostingProgress(BoostingRule):
                 statistic="times the first",
                 value=now / first,
                 limit=RISEN,
+                title="The learning rate (eta) is too high" if is_fast else "Each round makes the loss worse",
+                why=(
+                    f"{now:.4g} after {known['count']} rounds, {known['best']:.4g} at best in round "
+                    f"{known['best_step']}",
+                ),
             )
+
+
+def _least_weight(arguments: Mapping[str, Any]) -> str:
+    """The arguments that keep a tree from splitting, as far as they were given."""
+    given = [
+        f"{name} {arguments[name]}"
+        for name in ("max_depth", "min_child_weight", "gamma", "reg_alpha", "alpha")
+        if arguments.get(name) is not None
+    ]
+    return f", with {', '.join(given)}" if given else ""

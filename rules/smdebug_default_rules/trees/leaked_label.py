@@ -63,4 +63,5 @@ class LeakedLabel(DefaultRule):
             statistic="share of its variance that the label explains",
             value=explained,
             limit=EXPLAINED,
+            why=(f"{share:.0%} of the gain is of 1 feature; {features - 1} others share {1 - share:.0%}",),
         )

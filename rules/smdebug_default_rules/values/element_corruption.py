@@ -85,6 +85,9 @@ class ElementCorruption(DefaultRule):
                     statistic="largest value over the spread of the others",
                     value=float(ratio[place]),
                     limit=float(JUMP * before[place]),
+                    why=(
+                        f"{magnitude[place]:.4g} at step {seen.step}, and {usual[place]:.3g} at most before",
+                    ),
                 )
 
 

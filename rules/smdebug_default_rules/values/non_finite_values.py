@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import is_rounding, level, new_losses
+from smdebug_default_rules.scales import large_targets
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
@@ -30,6 +31,19 @@ RISEN = 100.0
 """Weights of a usual size at the first saved step that are this many times as large later."""
 
 
+_LOWER = "Clip the norm of the gradients, and lower the learning rate."
+_OPERATION = (
+    "Look for the operation that first gave it: a logarithm, a root or a division of zero, a mean of "
+    "nothing, or a row that is masked as a whole. torch.autograd.detect_anomaly() names it in PyTorch."
+)
+_INPUT = (
+    "Look at the rows of this batch that are not finite: drop them, or fill the gaps before the training."
+)
+_HALF = "Use a gradient scaler (torch.amp.GradScaler), or bfloat16: float16 overflows above 65,504."
+GROWING = 2.0
+"""Losses that were this many times their first level before the NaN were growing: it did not come at once."""
+
+
 class NonFiniteValues(DefaultRule):
     """Fires on NaN and infinity, on outputs that explode from layer to layer, and on a loss that diverged."""
 
@@ -37,7 +51,7 @@ class NonFiniteValues(DefaultRule):
     needs = "neither a loss nor statistics of tensors were saved"
     advice: ClassVar[Advice] = {
         "exploding": (
-            "Clip the norm of the gradients, and lower the learning rate.",
+            _LOWER,
             "Look at the first tensor named here: a logarithm or a division of zero, "
             "an overflow of float16, or weights that multiply from layer to layer.",
         ),
@@ -82,7 +96,53 @@ class NonFiniteValues(DefaultRule):
                 value=value,
                 limit=limit,
                 cause=GROWN_AT_START if statistic == OF_THE_INPUT else None,
+                **self._case(seen, name, statistic, value),
             )
+
+    def _case(self, seen: ObservedStep, name: str, statistic: str, value: Any) -> dict[str, Any]:
+        """What this case is called, the numbers that convince, and what to try."""
+        first, last = _ends(self.losses["first"]), _ends(self.losses["last"][::-1])
+        if statistic == OF_THE_INPUT:
+            return {"title": "Values grow from layer to layer"}
+        if statistic == "times the first weights":
+            return {"title": "Weights grow without bound", "advice": (_LOWER,)}
+        if statistic == "times the weights":
+            targets = large_targets(seen)
+            return {
+                "title": "A step throws the weights away",
+                "why": (targets.why,) if targets else (),
+                "advice": (*((targets.advice,) if targets else ()), _LOWER),
+            }
+        if statistic == "times the first loss":
+            return {
+                "title": "The loss diverges",
+                "why": ()
+                if first is None or last is None
+                else (f"{last:.4g} at step {seen.step}, {first:.4g} at first",),
+                "advice": (_LOWER,),
+            }
+        if name == "loss":
+            title = "The loss is NaN" if np.isnan(value) else "The loss is infinite"
+        else:
+            title = f"{'Inputs' if _is_input(seen, name) else 'Values'} are NaN or infinite"
+        return {
+            "title": title,
+            "why": _course(first, last),
+            "advice": self._what_to_try(seen, first, last),
+        }
+
+    def _what_to_try(self, seen: ObservedStep, first: float | None, last: float | None) -> tuple[str, ...]:
+        """A NaN that does not follow growth is no explosion: an operation, an input or float16 gave it."""
+        inputs = seen.statistics("inputs")
+        if inputs is not None and (inputs.column("non_finite") > 0).any():
+            return (_INPUT,)
+        grew = first is not None and last is not None and abs(last) > GROWING * abs(first)
+        if grew:
+            targets = large_targets(seen)
+            return (*((targets.advice,) if targets else ()), _LOWER, _OPERATION)
+        outputs = seen.statistics("outputs")
+        is_half = outputs is not None and any(tensor.dtype == "float16" for tensor in outputs.tensors)
+        return (*((_HALF,) if is_half else ()), _OPERATION, *(() if first is None else (_LOWER,)))
 
     def _non_finite(self, seen: ObservedStep) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -214,6 +274,24 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
         )
         found[f"gradient/{name}"] = (seen.step, "times the weights", times, LARGE_GRADIENT, message)
     return found
+
+
+def _is_input(seen: ObservedStep, name: str) -> bool:
+    inputs = seen.statistics("inputs")
+    return inputs is not None and name in inputs
+
+
+def _ends(losses: Sequence[float]) -> float | None:
+    """The level of the first five losses that are finite; None if none is."""
+    finite = [loss for loss in losses if np.isfinite(loss)][:5]
+    return level(finite) if finite else None
+
+
+def _course(first: float | None, last: float | None) -> tuple[str, ...]:
+    """How the loss went before."""
+    if first is None or last is None:
+        return ("0 losses before it were finite",)
+    return (f"The loss was {last:.4g} before, and {first:.4g} at first",)
 
 
 def _any(column: Any) -> bool:

@@ -38,6 +38,16 @@ class Adapter:
         return self.first, self.second
 
 
+_ATTACH = (
+    "Attach the adapters before the optimizer is made, and give it every parameter with requires_grad: "
+    "[p for p in model.parameters() if p.requires_grad]."
+)
+_CALLED = (
+    "Compare target_modules with the names in model.named_modules(), and check that the forward calls the "
+    "adapted layer."
+)
+
+
 class Adapters(DefaultRule):
     """Fires when adapters have no optimizer, get no gradient or stay zero, or their layers are trained, too.
 
@@ -49,12 +59,10 @@ class Adapters(DefaultRule):
     needs = "no optimizer step with adapters (parameters named lora_A and lora_B) was saved"
     advice: ClassVar[Advice] = {
         "adapter": (
-            "Attach the adapters before the optimizer is made, and give it every parameter with "
-            "requires_grad: [p for p in model.parameters() if p.requires_grad].",
+            _ATTACH,
             "Start lora_A at random and only lora_B at zero, and freeze the weights of the model first: "
             "model.requires_grad_(False).",
-            "Compare target_modules with the names in model.named_modules(), and check that the forward "
-            "calls the adapted layer.",
+            _CALLED,
         )
     }
 
@@ -105,6 +113,9 @@ class Adapters(DefaultRule):
                 statistic="adapters",
                 value=len(those),
                 limit=0,
+                title=_TITLES[problem],
+                why=(f"{len(those)} of {count} adapters, at {LEAST_STEPS} saved steps in a row",),
+                advice=(_ADVICE[problem],),
             )
 
 
@@ -119,6 +130,22 @@ _BECAUSE = {
     _STAYS_ZERO: "is all zero after several steps, so that the adapter adds nothing to its layer",
     _NOT_CALLED: "has none, while others learn: the forward does not use it",
     _TRAINED_BASE: "is not frozen, and the optimizer changes it",
+}
+
+
+_TITLES = {
+    _NO_OWNER: "Adapters belong to no optimizer",
+    _BOTH_ZERO: "Adapters start where they cannot learn",
+    _STAYS_ZERO: "Adapters stay zero",
+    _NOT_CALLED: "Adapters are not used",
+    _TRAINED_BASE: "The model is trained beside its adapters",
+}
+_ADVICE = {
+    _NO_OWNER: _ATTACH,
+    _BOTH_ZERO: "Start lora_A at random and only lora_B at zero.",
+    _STAYS_ZERO: "Look for what keeps lora_B at zero: a mask, a copy, or an optimizer without it. " + _ATTACH,
+    _NOT_CALLED: _CALLED,
+    _TRAINED_BASE: "Freeze the model before the adapters are attached: model.requires_grad_(False).",
 }
 
 

@@ -65,7 +65,8 @@ class InitialWeights(DefaultRule):
                     f"All weights of {table.names[place]} start at 0, as those of every other layer: no "
                     "gradient passes them, and the units of a layer never differ"
                 )
-                yield self._found(table.names[place], message, "rms", 0.0, 0.0)
+                why = f"0 of {int((table.is_weight & table.present).sum())} weights have a value other than 0"
+                yield self._found(table.names[place], message, "rms", 0.0, 0.0, why, "All weights start at 0")
             return
         gains = {place: _gain(table, place) for place in judged}
         small = [place for place, gain in gains.items() if 0 < gain < TOO_SMALL]
@@ -74,22 +75,42 @@ class InitialWeights(DefaultRule):
             mean = float(table.column("mean")[place])
             if table.column("min")[place] == table.column("max")[place] and mean != 0:
                 message = f"All weights of {name} start at {mean:.4g}: the units of {layer} never differ"
-                yield self._found(name, message, "spread", 0.0, 0.0)
+                why = f"{int(table.sizes[place])} weights, 1 value"
+                yield self._found(
+                    name, message, "spread", 0.0, 0.0, why, "All weights of a layer start equal"
+                )
             elif gains[place] > TOO_LARGE:
                 message = (
                     f"The weights of {name} start with a gain of {gains[place]:.3g}: {layer} multiplies "
                     "its input by about as much"
                 )
-                yield self._found(name, message, "gain", gains[place], TOO_LARGE)
+                why = f"Gain {gains[place]:.3g}, where Kaiming has 1.4 and Xavier 1"
+                title = "The first weights are too large"
+                yield self._found(name, message, "gain", gains[place], TOO_LARGE, why, title)
             elif place in small and 2 * len(small) >= len(judged):
                 message = (
                     f"The weights of {name} start with a gain of "
                     f"{gains[place]:.2g}: {layer} gives nearly zero"
                 )
-                yield self._found(name, message, "gain", gains[place], TOO_SMALL)
+                why = f"Gain {gains[place]:.2g}, where Kaiming has 1.4 and Xavier 1"
+                title = "The first weights are too small"
+                yield self._found(name, message, "gain", gains[place], TOO_SMALL, why, title)
 
-    def _found(self, name: str, message: str, statistic: str, value: float, limit: float) -> Finding:
-        return self.finding(message, since=0, tensor=name, statistic=statistic, value=value, limit=limit)
+    def _found(
+        self, name: str, message: str, statistic: str, value: float, limit: float, why: str, title: str
+    ) -> Finding:
+        advice = self.advice["bad initialisation"]
+        return self.finding(
+            message,
+            since=0,
+            tensor=name,
+            statistic=statistic,
+            value=value,
+            limit=limit,
+            title=title,
+            why=(why,),
+            advice=advice[::-1] if statistic != "gain" else advice[:1],
+        )
 
 
 def _any_weight(table: Parameters) -> bool:

@@ -41,6 +41,19 @@ STEPS_AT_ZERO = 50
 """A warm-up may begin at a rate of zero, and leaves it before so many steps."""
 
 
+CLIPPED, CLIPPED_STEPS = 1e-3, 5
+"""Norms of the gradients within this share of each other, at so many saved steps, were clipped."""
+_SCHEDULE = "Check the schedule: it may be stepped per batch instead of per epoch, or set in two places."
+_TOO_SHORT = (
+    "Check the length of the schedule, such as T_max or total_steps: it ends long before the training does, "
+    "or it is stepped per batch where it counts epochs."
+)
+_WARM_UP = "Look at the warm-up: an integer division such as step // warmup_steps is 0 until it ends."
+_CLIP = "Raise the limit of the clipping, such as clip_grad_norm_(model.parameters(), 1.0)."
+_WANTED = 1e-3
+"""Updates of a thousandth of the weights are usual."""
+
+
 class LearningRate(DefaultRule):
     """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
 
@@ -48,10 +61,11 @@ class LearningRate(DefaultRule):
     needs = "neither a learning rate nor statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "learning rate": (
-            "Check the schedule: it may be stepped per batch instead of per epoch, or set in two places.",
+            _SCHEDULE,
             "Choose a rate at which updates are about a thousandth of the "
             "weights: 1e-3 for Adam, 1e-2 to 1e-1 for SGD, are usual starts.",
-        )
+        ),
+        "clipping": (_CLIP,),
     }
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
@@ -68,6 +82,7 @@ class LearningRate(DefaultRule):
         self.first: int | None = None
         self.losses = loss_history.empty()
         self.lowest: float | None = None
+        self.norms: list[float] = []
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
@@ -91,13 +106,15 @@ class LearningRate(DefaultRule):
         if steps < STEPS_AT_ZERO or any(group["largest"] > 0 for group in self.groups.values()):
             return
         yield self.finding(
-            f"The learning rate has been 0 for {steps} steps, since the training began: nothing can "
-            "change. Look at the warm-up, which may be an integer division",
+            f"The learning rate has been 0 for {steps} steps, since the training began: nothing can change",
             since=min(firsts),
             tensor=next(iter(self.groups)),
             statistic="learning rate",
             value=0.0,
             limit="> 0",
+            title="The learning rate is 0",
+            why=(f"0 at all {steps} steps so far; a warm-up leaves 0 within {STEPS_AT_ZERO}",),
+            advice=(_WARM_UP,),
         )
 
     def _followed(self, name: str, seen: ObservedStep) -> Iterator[Finding]:
@@ -135,6 +152,13 @@ class LearningRate(DefaultRule):
             statistic="times the rate before",
             value=times,
             limit=JUMP,
+            title="The learning rate jumps",
+            advice=(
+                f"Look for what sets the rate at step {step}: a scheduler that is made "
+                "anew or stepped twice, a "
+                "resume with another configuration, or a warm-up in the wrong place.",
+                _SCHEDULE,
+            ),
         )
 
     def _vanished(self, name: str, group: dict[str, Any], seen: ObservedStep) -> Iterator[Finding]:
@@ -150,6 +174,12 @@ class LearningRate(DefaultRule):
             statistic="share of the largest rate",
             value=share,
             limit=VANISHED,
+            title="The learning rate falls to nearly nothing",
+            why=(
+                f"The largest rate was {group['largest']:.3g}, and {seen.step - low} steps "
+                f"had {group['rate']:.3g}",
+            ),
+            advice=(_TOO_SHORT,),
         )
 
     def _proportion(self, seen: ObservedStep) -> Iterator[Finding]:
@@ -161,6 +191,7 @@ class LearningRate(DefaultRule):
         apart = seen.facts.get("steps_apart") or 1
         if len(self.ratios) < FIRST_STEPS:
             self._add_ratio(table, apart)
+            self._add_norm(table)
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
         largest, usual = max(self.ratios), level(self.ratios) / apart
@@ -228,8 +259,33 @@ class LearningRate(DefaultRule):
         if usual_size.any() and len(self.ratios) <= FIRST_RATIOS:
             self.overshot = max(self.overshot, float(np.median(ratio[usual_size])) / apart)
 
+    def _add_norm(self, table: Parameters) -> None:
+        """Keep the norm of all gradients of the model."""
+        rms = table.gradient("rms").astype(np.float64)
+        known = np.isfinite(rms)
+        if known.any():
+            self.norms.append(float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known]))))
+
+    def _is_clipped(self) -> bool:
+        """Whether the gradients of all first steps have the same norm, which nothing but clipping gives."""
+        least, most = min(self.norms, default=0.0), max(self.norms, default=0.0)
+        return len(self.norms) >= CLIPPED_STEPS and 0 < most < least * (1 + CLIPPED)
+
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
         name = next(iter(self.groups), FIRST_LEARNING_RATE)
+        rate = float(self.groups[name]["rate"]) if name in self.groups else math.nan
+        is_low = value < _WANTED
+        times = f"{_WANTED / value:.1g}" if is_low else f"{value / _WANTED:.1g}"
+        factor = f"{float(times):g}"
+        if is_low and self._is_clipped():
+            return self._clipped(rate, value)
+        direction = f"{'Raise' if is_low else 'Lower'} the learning rate"
+        usual = "updates of about a thousandth of the weights are usual"
+        at = "" if math.isnan(rate) else f" from {rate:.3g}"
+        steps = (
+            f"An update is {value:.2g} of the weights at a learning rate of "
+            f"{rate:.3g}; about {_WANTED:g} is usual"
+        )
         return self.finding(
             f"The root mean square of an update over that of its weights {what}",
             since=self.first or 0,
@@ -237,6 +293,27 @@ class LearningRate(DefaultRule):
             statistic="update over weights",
             value=value,
             limit=limit,
+            title=f"The learning rate is too {'low' if is_low else 'high'}",
+            why=() if math.isnan(rate) else (steps,),
+            advice=(f"{direction}{at} by a factor of about {factor}: {usual}.",),
+        )
+
+    def _clipped(self, rate: float, value: float) -> Finding:
+        norm = level(self.norms)
+        kept = "" if math.isnan(rate) else f" The learning rate of {rate:.3g} need not change."
+        return self.finding(
+            f"The gradients have a norm of {norm:.3g} at every step: they are clipped to it, and a step "
+            f"changes the weights by {value:.2g} of their size at most",
+            since=self.first or 0,
+            tensor="gradients",
+            statistic="norm of all gradients",
+            value=norm,
+            cause="clipping",
+            why=(
+                f"The norms of {len(self.norms)} saved steps differ by less than {CLIPPED:.1%}; "
+                "clipping at 1 is usual",
+            ),
+            advice=(_CLIP + kept,),
         )
 
     def _is_rising(self) -> bool:

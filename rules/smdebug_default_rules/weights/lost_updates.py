@@ -28,6 +28,20 @@ STILL_STEPS = 3
 _LAST_NUMBER = re.compile(r"_?(\d{1,9})(?=\D*$)")
 
 
+_OWNERS = (
+    "Check that the optimizer was given the parameters of the model that is trained: make it after the model "
+    "was moved, wrapped or copied."
+)
+_ORDER = "Call zero_grad() before backward(), never between backward() and step()."
+_RESTORED = (
+    "Look for code that sets .grad to None, restores the values after the step, or replaces the parameter."
+)
+_ROUNDED = (
+    "Keep the weights in float32 and compute in 16 bits (autocast), or use an optimizer with float32 copies: "
+    "updates below half of the last digit are lost."
+)
+
+
 class LostUpdates(DefaultRule):
     """Fires when a step of the optimizer leaves a parameter bit-equal although it has a gradient.
 
@@ -39,11 +53,9 @@ class LostUpdates(DefaultRule):
     needs = "no optimizer step with statistics of its parameters was saved"
     advice: ClassVar[Advice] = {
         "lost update": (
-            "Check that the optimizer was given the parameters of the model that "
-            "is trained: make it after the model was moved, wrapped or copied.",
-            "Call zero_grad() before backward(), never between backward() and step().",
-            "Look for code that sets .grad to None, restores the values after the step, or "
-            "replaces the parameter.",
+            _OWNERS,
+            _ORDER,
+            _RESTORED,
         )
     }
 
@@ -89,6 +101,9 @@ class LostUpdates(DefaultRule):
                 statistic="rms of the update",
                 value=0.0,
                 limit="> 0",
+                title=_of_how_many(lost, owned),
+                why=_moved(table, place, owned & ~lost),
+                advice=(_RESTORED, _OWNERS),
             )
         counts = _aligned(self.regular, table.names)
         for place in self._stopped(seen, table, owned, has_gradient):
@@ -103,6 +118,16 @@ class LostUpdates(DefaultRule):
                 statistic="saved steps with a gradient before",
                 value=int(counts[place]),
                 limit=REGULAR_STEPS,
+                title="A layer has stopped learning",
+                why=(
+                    f"A gradient at {counts[place]} saved steps in a row, and none at step "
+                    f"{seen.step}, where "
+                    f"{int((owned & has_gradient).sum())} other parameters have one",
+                ),
+                advice=(
+                    f"Look for .detach(), torch.no_grad() or .grad = None that begins to act on "
+                    f"{modules.described(table.layers[place])} at about step {seen.step}.",
+                ),
             )
         self._remember(table, owned, has_gradient, still)
 
@@ -117,6 +142,12 @@ class LostUpdates(DefaultRule):
             statistic="parameters of the model that an optimizer owns",
             value=0,
             limit="> 0",
+            title="The optimizer has none of the model's parameters",
+            why=(
+                f"The optimizer has 0 of the {len(table.names)} parameters, and "
+                f"{int(which.sum())} have gradients",
+            ),
+            advice=(_OWNERS,),
         )
 
     def _nothing_moves(
@@ -143,7 +174,9 @@ class LostUpdates(DefaultRule):
     def _all_still(self, table: Parameters, owned: Any, with_gradient: Any) -> Finding:
         which = with_gradient if with_gradient.any() else owned
         name, others = table.names[int(where(which)[0])], int(which.sum()) - 1
+        advice = (_RESTORED, _OWNERS)
         if not with_gradient.any():
+            advice = (_ORDER, _RESTORED)
             why = (
                 f"{name} and {others} others have no gradient when the optimizer steps, although a backward "
                 "pass came before: they were cleared between the two"
@@ -152,6 +185,7 @@ class LostUpdates(DefaultRule):
             why = f"{name} and {others} others have gradients and are bit-equal before and after each step"
             if (table.resolutions[which] > 1e-6).any():  # neither float32 nor float64
                 why += ": updates this small are rounded away in 16 bits"
+                advice = (_ROUNDED, "Or raise the learning rate.")
         return self.finding(
             f"No step of the optimizer changes a parameter: {why}",
             since=self.still[0],
@@ -159,6 +193,9 @@ class LostUpdates(DefaultRule):
             statistic="parameters that a step changes",
             value=0,
             limit="> 0",
+            title="No step changes a parameter",
+            why=(f"0 of {others + 1} parameters changed at {len(self.still)} saved steps in a row",),
+            advice=advice,
         )
 
     def _lost(self, table: Parameters, candidates: Any, rates: dict[int, float]) -> Any:
@@ -205,6 +242,22 @@ class LostUpdates(DefaultRule):
         kept = np.array([name in still for name in table.names], bool) if still else False
         counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
         self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0).tolist()}
+
+
+def _of_how_many(lost: Any, owned: Any) -> str:
+    """The headline, which says how much of the model does not change."""
+    still = int(lost.sum())
+    return f"{still} of {int(owned.sum())} parameters {'does' if still == 1 else 'do'} not change"
+
+
+def _moved(table: Parameters, place: int, others: Any) -> tuple[str, ...]:
+    """The gradient that changes nothing, and how far the others move."""
+    ratio = table.update("rms")[others] / table.column("rms")[others]
+    ratio = ratio[np.isfinite(ratio) & (ratio > 0)]
+    gradient = f"{table.names[place]}: gradient {table.gradient('rms')[place]:.3g}, update 0"
+    if not len(ratio):
+        return (gradient,)
+    return (f"{gradient}; the {len(ratio)} other parameters change by {float(np.median(ratio)):.2%} a step",)
 
 
 def _between_moving(table: Parameters, lost: Any, moving: Any) -> Any:

@@ -89,4 +89,23 @@ class ShrunkWeights(DefaultRule):
                 statistic="share of the first weights",
                 value=share,
                 limit=SHRUNK,
+                why=(
+                    f"{name}: root mean square {float(rms[place]):.2g}, and "
+                    f"{float(first[place]):.2g} at first",
+                ),
+                advice=_advice(seen),
             )
+
+
+def _advice(seen: ObservedStep) -> tuple[str, ...]:
+    """What to try: the weight decay is named where the optimizer has one."""
+    decays = [
+        float(group["weight_decay"])
+        for optimizer in seen.facts.get("optimizers") or ()
+        for group in optimizer.get("groups") or ()
+        if isinstance(group.get("weight_decay"), int | float) and group["weight_decay"] > 0
+    ]
+    lower, penalty = ShrunkWeights.advice["weight decay"]
+    if not decays:
+        return lower, penalty
+    return (lower.replace("Lower the weight decay:", f"Lower the weight decay of {max(decays):g}:"), penalty)

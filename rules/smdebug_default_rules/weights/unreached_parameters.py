@@ -18,6 +18,15 @@ EVEN = 0.1
 """How far the spread of freshly drawn weights is from that of their distribution, at most."""
 
 
+_DETACHED = (
+    "Look for .detach(), .item(), torch.no_grad() or a conversion to numpy between these layers and the loss."
+)
+_OWN = "Give the optimizer model.parameters(), and make it after all layers were added to the model."
+_FROZEN = (
+    "Check the loop or the pattern that sets requires_grad = False: it matches the weights of every layer."
+)
+
+
 class UnreachedParameters(DefaultRule):
     """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained."""
 
@@ -25,8 +34,7 @@ class UnreachedParameters(DefaultRule):
     needs = "no optimizer step with statistics of its parameters was saved"
     advice: ClassVar[Advice] = {
         "no gradient": (
-            "Look for .detach(), .item(), torch.no_grad() or a "
-            "conversion to numpy between these layers and the loss.",
+            _DETACHED,
             "Give the optimizer model.parameters(), and check the pattern that freezes parameters.",
         )
     }
@@ -59,6 +67,9 @@ class UnreachedParameters(DefaultRule):
                 f"{len(scales)} weights are frozen, among them {scales[0]} "
                 f"of {modules.described(modules.layer_of(scales[0]))}",
                 len(scales),
+                "All weights are frozen",
+                f"{len(scales)} of {int((table.is_weight & table.present).sum())} weights are frozen",
+                _FROZEN,
             )
             return
         if self.steps < LEAST_STEPS:
@@ -71,17 +82,35 @@ class UnreachedParameters(DefaultRule):
                 "nothing before it in the model, while later layers learn: "
                 f"{modules.described(modules.layer_of(name))} is cut off from the loss",
                 self.steps,
+                "The first layers are cut off from the loss",
+                f"{len(cut)} of {int(table.is_weight.sum())} weights had no gradient at "
+                f"{self.steps} saved steps",
+                _DETACHED,
             )
-        for name in self._unowned(seen, table):
+        unowned = self._unowned(seen, table)
+        for name in unowned:
             yield self._finding(
                 name,
                 f"{name} has a gradient and belongs to no optimizer: "
                 f"{modules.described(modules.layer_of(name))} never changes",
                 self.steps,
+                "A layer belongs to no optimizer",
+                f"{len(unowned)} of {int(table.is_weight.sum())} weights belong to no "
+                "optimizer and have gradients",
+                _OWN,
             )
 
-    def _finding(self, name: str, message: str, value: int) -> Finding:
-        return self.finding(message, since=self.first or 0, tensor=name, statistic="saved steps", value=value)
+    def _finding(self, name: str, message: str, value: int, title: str, why: str, advice: str) -> Finding:
+        return self.finding(
+            message,
+            since=self.first or 0,
+            tensor=name,
+            statistic="saved steps",
+            value=value,
+            title=title,
+            why=(why,),
+            advice=(advice,),
+        )
 
     def _only_scales(self, table: Parameters) -> list[str]:
         trained = ~table.is_frozen & table.present & (table.sizes > 0)

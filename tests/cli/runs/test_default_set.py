@@ -84,10 +84,10 @@ def test_without_rules_the_default_set_gives_one_diagnosis(ask, observed, defaul
     assert answer.out.splitlines()[:5] == [
         "✗ The learning rate is wrong, since step 20",
         "  The learning rate of group 0 rose from 0.01 to 0.04.",
-        "  Where     lr/0",
-        "  Why       Found at 2 steps, last at step 40.",
-        "  Symptoms  A value spikes, at step 30: loss jumped (updates that are too large throw the weights "
-        "out of their",
+        "  Where     lr/0; steps 20 to 40",
+        "  Symptoms  The loss or an input jumps, at step 30: loss jumped (updates that are too large throw "
+        "the weights",
+        "            out of their range)",
     ]
     assert "Try       Undo the change of the learning rate." in answer.out
     assert "docs/rules.md#learningratejump" in answer.out

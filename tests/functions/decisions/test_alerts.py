@@ -41,7 +41,7 @@ Rule fc-gradients (VanishingGradient) detected an issue.
 Gradients vanish, at step 400
   gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07.
   Where     gradient/fc2_weight, gradient/fc1_weight
-  Why       gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07; found at step 400.
+  Why       gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07.
   Symptoms  The model does not learn, at step 400: loss is 0.69 at step 400, unchanged from 0.69 (layers \
 without a gradient do not learn)
   Try       Add residual connections or normalisation between the layers.
@@ -211,12 +211,13 @@ def test_a_rule_that_explains_nothing_and_is_not_explained_has_its_own_diagnosis
     assert diagnosis_of("mine", (), EVIDENCE) is None
 
 
-def test_evidence_is_the_same_after_it_was_kept_except_for_its_numbers():
+def test_evidence_is_the_same_after_it_was_kept():
+    of_case = [replace(EVIDENCE[0], title="The first layers learn nothing", advice=("Try this first.",))]
     (again,) = restored(
         "fc-gradients",
-        json.loads(json.dumps(kept(EVIDENCE))),
+        json.loads(json.dumps(kept(of_case))),
         420,
-        advice={"": EVIDENCE[0].advice},
+        advice={"": ("In general.",)},
         docs=EVIDENCE[0].docs,
     )
-    assert again == replace(EVIDENCE[0], last=420, steps=0, reasons=())
+    assert again == replace(of_case[0], last=420, steps=0)

@@ -25,6 +25,8 @@ class Evidence:
     """The number of steps with such findings; 0 if it is unknown."""
     found: int | None = None
     """The first step that had such a finding. A trend is found later than `since`, where it began."""
+    title: str = ""
+    """The headline for this case; "" for that of the cause."""
     reasons: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     """Tensors, or other named things, in the order in which they were found."""
@@ -83,8 +85,10 @@ class _Group:
     def evidence(self, rule: str, advice: tuple[str, ...], docs: str) -> Evidence:
         what = message_of(self.first[0])
         # Numbers that the first sentence does not have already.
-        numbers = [*map(_numbers_of, self.first), *map(message_of, self.first[1:])]
-        reasons = [text for text in dict.fromkeys(numbers) if text and text not in what]
+        numbers = [text for finding in self.first for text in reasons_of(finding)]
+        rest = [message_of(finding) for finding in self.first[1:] if _adds(finding, self.first[0])]
+        reasons = [text for text in dict.fromkeys((*numbers, *rest)) if text not in what]
+        own = dict.fromkeys(text for finding in self.first for text in texts_of(finding, "advice"))
         return Evidence(
             cause=self.cause,
             rule=rule,
@@ -93,10 +97,11 @@ class _Group:
             last=max(self.steps),
             steps=len(self.steps),
             found=min(self.steps),
+            title=str(self.first[0].get("title") or ""),
             reasons=tuple(reasons[:MOST_REASONS]),
             places=tuple(self.places),
             workers=tuple(sorted(self.workers)),
-            advice=advice[:MOST_ADVICE],
+            advice=(tuple(own) or advice)[:MOST_ADVICE],
             docs=docs,
         )
 
@@ -115,10 +120,31 @@ def message_of(finding: Mapping[str, Any]) -> str:
     return str(finding.get("message") or finding.get("tensor") or "the condition is met")
 
 
+def _adds(finding: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+    """Whether the finding's sentence says more than its numbers, beside those of the first finding."""
+    return not finding.get("why") or finding.get("title") != first.get("title")
+
+
+def texts_of(finding: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """Return the sentences of `why` or `advice` of a finding."""
+    given = finding.get(field)
+    return tuple(map(str, given)) if isinstance(given, list | tuple) else ()
+
+
+def reasons_of(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the numbers that convince: those that the finding names, or else its value and limit."""
+    given = texts_of(finding, "why")
+    if given:
+        return given
+    numbers = _numbers_of(finding)
+    return (numbers,) if numbers else ()
+
+
 def _numbers_of(finding: Mapping[str, Any]) -> str:
     value, limit = finding.get("value"), finding.get("threshold")
     message = message_of(finding)
-    if value is None or _short(value) in message:
+    is_number = isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity")
+    if not is_number or isinstance(value, bool) or _short(value) in message:
         return ""
     place = f"{finding['tensor']}: " if finding.get("tensor") else ""
     text = place + measured(str(finding.get("statistic") or "value"), _short(value))

@@ -76,6 +76,11 @@ class _Problem:
         return _distinct(item.rule for item in self.evidence)
 
     @property
+    def title(self) -> str:
+        """That of the first finding that has one."""
+        return self.evidence[0].title
+
+    @property
     def last(self) -> int:
         return max(item.last for item in self.evidence)
 
@@ -88,6 +93,7 @@ class _Problem:
             where=self.places,
             rules=self.rules,
             because=because,
+            title=self.title,
         )
 
     def as_issue(self, symptoms: tuple[Symptom, ...]) -> Issue:
@@ -100,10 +106,11 @@ class _Problem:
             last=self.last,
             where=self.places,
             workers=_distinct(worker for item in self.evidence for worker in item.workers),
-            why=(*_distinct(reasons)[:MOST_REASONS], _steps(self.evidence)),
+            why=_distinct(reasons)[:MOST_REASONS],
             advice=_distinct(text for item in self.evidence for text in item.advice)[:MOST_ADVICE],
             rules=self.rules,
             docs=first.docs,
+            title=self.title,
             symptoms=symptoms,
         )
 
@@ -152,14 +159,6 @@ def _leads_to(reach: Reach, cause: str, symptom: str, order: Sequence[str]) -> b
         return False
     earlier, later = (cause, symptom) if reach is Reach.LATER else (symptom, cause)
     return comes_first(earlier, later, order) is not False
-
-
-def _steps(evidence: Sequence[Evidence]) -> str:
-    most = max(evidence, key=lambda item: item.steps)
-    last = max(item.last for item in evidence)
-    if most.steps <= 1:
-        return f"found at step {last}" if most.steps else f"last found at step {last}"
-    return f"found at {most.steps} steps, last at step {last}"
 
 
 def _rank(cause: str) -> int:

@@ -20,6 +20,8 @@ class Symptom:
     rules: tuple[str, ...] = ()
     because: str = ""
     """How the cause leads to it."""
+    title: str = ""
+    """The headline for this case; "" for that of the cause."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -35,6 +37,7 @@ class Symptom:
             where=_texts(payload.get("where")),
             rules=_texts(payload.get("rules")),
             because=str(payload.get("because") or ""),
+            title=str(payload.get("title") or ""),
         )
 
 
@@ -56,6 +59,8 @@ class Issue:
     """What to try."""
     rules: tuple[str, ...] = ()
     docs: str = ""
+    title: str = ""
+    """The headline for this case; "" for that of the cause."""
     symptoms: tuple[Symptom, ...] = ()
 
     @property
@@ -71,6 +76,7 @@ class Issue:
         """As JSON and events have it."""
         return {
             "cause": self.cause,
+            "title": self.title,
             "what": self.what,
             "since": self.since,
             "last": self.last,
@@ -97,6 +103,7 @@ class Issue:
             advice=_texts(payload.get("try")),
             rules=_texts(payload.get("rules")),
             docs=str(payload.get("docs") or ""),
+            title=str(payload.get("title") or ""),
             symptoms=tuple(
                 Symptom.from_dict(symptom)
                 for symptom in _items(payload.get("symptoms"))

@@ -54,6 +54,18 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             "with such steps the optimizer cannot follow the gradient",
         ),
     },
+    "clipping": {
+        ("not learning", "constant output", "lost update", "vanishing gradient", "learning rate"): (
+            _A,
+            "with gradients this small the weights hardly change",
+        ),
+    },
+    "evaluation input": {
+        ("memorising", "overfitting"): (
+            _A,
+            "the model is validated on inputs unlike those that it learns from",
+        ),
+    },
     "unscaled input": {
         ("saturated activation", "dead activation"): (
             _A,

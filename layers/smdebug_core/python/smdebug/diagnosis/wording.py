@@ -34,19 +34,21 @@ def in_a_line(issue: Issue) -> str:
 
 
 def title_of(problem: Issue | Symptom) -> str:
-    """Return the title of the cause, a custom rule's own cause, or else the rule that found it."""
-    text = TITLES.get(problem.cause) or problem.cause or ", ".join(problem.rules)
+    """Return the title of this case or of the cause, a custom rule's own cause, or else the rule's name."""
+    text = problem.title or TITLES.get(problem.cause) or problem.cause or ", ".join(problem.rules)
     return text[:1].upper() + text[1:]
 
 
 def parts(issue: Issue, width: int | None = None) -> list[Part]:
     """Return where, why, symptoms, what to try and where to read more; empty ones are left out.
 
+    "Where" has the steps, too, if the problem was found at several.
+
     If the address of the page does not fit into `width` columns, the command that shows the same replaces it.
     """
     found = (
-        Part("Where", _joined(named(issue.where), _workers(issue.workers))),
-        Part("Why", (sentence("; ".join(issue.why)),) if issue.why else ()),
+        Part("Where", _joined(named(issue.where), _workers(issue.workers), _steps(issue))),
+        Part("Why", (" ".join(map(sentence, issue.why)),) if issue.why else ()),
         Part("Symptoms", _symptoms(issue.symptoms)),
         Part("Try", issue.advice),
         Part("Rule", (", ".join(issue.rules),) if issue.cause else ()),
@@ -102,6 +104,10 @@ def sentence(text: str) -> str:
 
 def _span(issue: Issue | Symptom) -> str:
     return f"since step {issue.since}" if issue.last != issue.since else f"at step {issue.since}"
+
+
+def _steps(issue: Issue) -> str:
+    return f"steps {issue.since} to {issue.last}" if issue.last != issue.since else ""
 
 
 def _workers(workers: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
@@ -18,8 +18,10 @@ class Finding:
 
     Every field is optional. `message` is the sentence for a human; without it, the sentence is made from
     the other fields. `cause` is the kind of problem, such as those of `smdebug.diagnosis.causes`, and
-    `since` the first step at which it was visible. `details` holds anything else worth keeping, as plain
-    data.
+    `since` the first step at which it was visible. `title` is the headline for this case, `why` the two or
+    three numbers that convince, as sentences, and `advice` what to try in this case, the first thing first:
+    without them, the cause has a title, the other fields give the numbers and the rule has its advice.
+    `details` holds anything else worth keeping, as plain data.
     """
 
     tensor: str | None = None
@@ -32,6 +34,9 @@ class Finding:
     cause: str = ""
     since: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    why: Sequence[str] = ()
+    advice: Sequence[str] = ()
 
     def __str__(self) -> str:
         return self.message or _sentence(self)
@@ -50,8 +55,9 @@ class Finding:
         """Return the finding as JSON: numpy numbers as numbers, "NaN" and "Infinity" as text."""
         payload = {name: plain(getattr(self, name)) for name in _FIELDS}
         payload["message"] = str(self)
-        if not self.cause:
-            del payload["cause"]
+        for name in ("cause", "title", "why", "advice"):
+            if not payload[name]:
+                del payload[name]
         return {name: value for name, value in payload.items() if value is not None and value != {}}
 
 
@@ -73,8 +79,10 @@ def as_finding(evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda 
         rest = {str(key): value for key, value in evidence.items() if key not in _FIELDS}
         details = known.pop("details", None)
         rest = {**details, **rest} if isinstance(details, Mapping) else rest
-        for text in ("message", "cause"):
+        for text in ("message", "cause", "title"):
             known[text] = str(known.get(text) or "")
+        for texts in ("why", "advice"):
+            known[texts] = sentences(known.get(texts))
         return Finding(**known, details=rest)
     raise SMDebugTypeError(
         f"A finding must be a Finding, a string or a mapping, not {type(evidence).__name__}: {evidence!r:.80}"
@@ -94,6 +102,13 @@ def as_findings(
             f"self.findings must be a list of findings, not {type(evidence).__name__}: {evidence!r:.80}"
         )
     return [as_finding(item, names_a_tensor=names_a_tensor) for item in evidence]
+
+
+def sentences(given: Any) -> tuple[str, ...]:
+    """Return `why` or `advice` of a finding as sentences: a single one needs no list."""
+    if not given:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
 def plain(value: Any) -> Any:
@@ -136,6 +151,6 @@ def number(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Return a field as text; empty if it was not given."""
-    if value is None or value == "" or (isinstance(value, Mapping) and not value):
+    if value is None or value == "" or (isinstance(value, Mapping | tuple | list) and not value):
         return ""
     return str(plain(value))

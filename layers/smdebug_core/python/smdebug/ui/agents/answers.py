@@ -102,7 +102,6 @@ def verdict_of(found: Diagnosis) -> str:
 def problem_answer(issue: Issue) -> dict[str, Any]:
     """Return one problem: its cause, evidence, symptoms, and what to try."""
     places = [*issue.where, *issue.workers]
-    built_in = set(issue.all_rules) <= set(every_rule())
     return {
         "cause": _cause(issue.cause),
         "title": _title(issue),
@@ -117,7 +116,7 @@ def problem_answer(issue: Issue) -> dict[str, Any]:
             for symptom in issue.symptoms[:MOST_SYMPTOMS]
         ],
         "number_of_symptoms": len(issue.symptoms),
-        "try": list(issue.advice) if built_in else all_marked(issue.advice),
+        "try": all_marked(issue.advice),
         "rules": [_rule(name) for name in issue.rules],
     }
 
@@ -282,7 +281,7 @@ def _rule(name: str) -> str:
 
 def _title(problem: Issue | Symptom) -> str:
     title = title_of(problem)
-    return title if problem.cause in CAUSES else marked(title)
+    return title if problem.cause in CAUSES and not problem.title else marked(title)
 
 
 def _loss(loss: TrainingLoss | None) -> dict[str, Any] | None:

@@ -1,0 +1,76 @@
+"""What the scale of inputs and targets, and a mask, suggest where a training fails for another reason."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.tensors import Modules
+
+TINY = 0.01
+"""Inputs below this root mean square were scaled down too far, such as divided by 255 twice."""
+FAR = 30.0
+"""Targets this many times as large as the model's output are out of its reach."""
+_ATTENTION = ("Attention", "Transformer", "Encoder", "Decoder")
+
+
+class Hint(NamedTuple):
+    """Something seen beside a problem that may be its cause."""
+
+    why: str
+    advice: str
+
+
+def tiny_inputs(seen: ObservedStep) -> Hint | None:
+    """Return what to say if the model's only input of floating-point rows is nearly zero."""
+    inputs = seen.statistics("inputs")
+    if inputs is None or len(inputs.names) != 1 or "float" not in inputs.tensors[0].dtype:
+        return None
+    scale = float(inputs.column("rms")[0])
+    if not 0 < scale < TINY:
+        return None
+    return Hint(
+        f"{inputs.names[0]} has a root mean square of {scale:.2g}, where about 1 is usual",
+        "Look at how the inputs are scaled: they are nearly zero, as if they were divided twice, such as by "
+        "255 in the data set and again in the loop.",
+    )
+
+
+def large_targets(seen: ObservedStep) -> Hint | None:
+    """Return what to say if the targets of a regression are far larger than what the model returns."""
+    terms = (seen.facts.get("loss") or {}).get("terms") or []
+    outputs, name = seen.statistics("outputs"), Modules.of(seen).output
+    if len(terms) != 1 or outputs is None or name not in outputs or not terms[0].get("means"):
+        return None
+    means, variances = terms[0]["means"], terms[0]["variances"]
+    sizes = [(mean * mean + variance) ** 0.5 for mean, variance in zip(means, variances, strict=True)]
+    wanted = max(range(len(sizes)), key=sizes.__getitem__)
+    given = float(outputs.row(name)["rms"])
+    if not sizes[wanted] > FAR * max(given, 1.0):
+        return None
+    return Hint(
+        f"Targets have a mean of {means[wanted]:.4g} and a spread of {variances[wanted] ** 0.5:.3g}, and the "
+        f"root mean square of the outputs is {given:.3g}",
+        "Standardise the targets, (y - mean) / std of the training data, and undo it for predictions: an "
+        "output that starts near 0 needs very long to reach them.",
+    )
+
+
+def mask(seen: ObservedStep) -> Hint | None:
+    """Return what to say if a model with attention is given a mask of its tokens."""
+    inputs = seen.statistics("inputs")
+    if inputs is None or len(inputs.names) < 2:
+        return None
+    if not any(part in kind for kind in Modules.of(seen).classes.values() for part in _ATTENTION):
+        return None
+    tokens = inputs.tensors[0]
+    for place, other in enumerate(inputs.tensors[1:], 1):
+        low, high = float(inputs.column("min")[place]), float(inputs.column("max")[place])
+        if other.shape == tokens.shape and (low, high) == (0.0, 1.0):
+            share = float(inputs.column("mean")[place])
+            return Hint(
+                f"{share:.0%} of the values of the mask {other.name} are 1",
+                "Check that the mask is not inverted: True means ignore in PyTorch's key_padding_mask, and 1 "
+                "means attend in the attention_mask of transformers.",
+            )
+    return None

@@ -1,0 +1,689 @@
+"""What a person reads of each case: its title, the numbers that convince, and what to try first.
+
+It is long because it has the text of each case beside the others of its rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from smdebug.diagnosis import evidence_of, fold
+from smdebug.diagnosis.wording import title_of
+from smdebug_default_rules.catalog import CATALOG
+from tests.smdebug_default_rules.test_words import SENTENCES
+from tests.smdebug_default_rules.words.more_runs import RUNS
+
+# rule: title, why, and the first words of what to try, of each of its runs
+SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
+    "LossInput": [
+        (
+            "Softmax is applied twice",
+            ("With 10 classes this loss cannot fall below 1.461; guessing gives 2.303",),
+            "Remove the softmax before the loss, often",
+        ),
+        (
+            "Cross entropy over a single class",
+            ("The 32 labels of this step have 1 class to choose from",),
+            "Give the last layer one output for each class,",
+        ),
+        (
+            "Outputs and targets have different shapes",
+            ("The loss averages 1024 differences, and the batch has 32 rows",),
+            "Give outputs and targets the same shape:",
+        ),
+        (
+            "The loss needs probabilities",
+            ("The outputs are -2.83 to 2.4; probabilities are 0 to 1",),
+            "Set from_logits=True for raw outputs, or",
+        ),
+        (
+            "Outputs and targets have different shapes",
+            ("The loss averages 1024 differences, and the batch has 32 rows",),
+            "Drop the last axis of the outputs, outputs.squeeze(1),",
+        ),
+        (
+            "Outputs and targets have different shapes",
+            ("The loss averages 1024 differences, and the batch has 32 rows",),
+            "Drop the last axis of the targets, targets.squeeze(1),",
+        ),
+        (
+            "Softmax is applied twice",
+            ("With 10 classes this loss cannot fall below 1.461; guessing gives 2.303; it is 1.9 at step 0",),
+            "Remove the softmax before the loss, often",
+        ),
+        (
+            "The loss needs log-probabilities",
+            ("The outputs are -2.83 to 2.4; log-probabilities are at most 0",),
+            "Give NLLLoss the result of log_softmax, or",
+        ),
+        (
+            "Sigmoid is applied twice",
+            ("The loss of a label 0 cannot fall below 0.693, and that of a label 1 not below 0.313",),
+            "Remove the sigmoid before the loss, often",
+        ),
+        (
+            "The loss needs log-probabilities",
+            ("The outputs are -2.83 to 2.4; log-probabilities are at most 0",),
+            "Give kl_div logarithms first: F.kl_div(F.log_softmax(outputs,",
+        ),
+    ],
+    "GradientsNotReset": [
+        (
+            "Gradients are not reset",
+            ("Calls at step 0: 1 of backward(), 1 of step(), and no gradient was empty before",),
+            "Call optimizer.zero_grad() once per optimizer",
+        ),
+    ],
+    "LostUpdates": [
+        (
+            "1 of 6 parameters does not change",
+            ("Net_2.weight: gradient 0.00971, update 0; the 5 other parameters change by 0.91% a step",),
+            "Look for code that sets .grad to None, restores",
+        ),
+        (
+            "A layer has stopped learning",
+            ("A gradient at 5 saved steps in a row, and none at step 5, where 5 other parameters have one",),
+            "Look for .detach(), torch.no_grad() or .grad",
+        ),
+        (
+            "The optimizer has none of the model's parameters",
+            ("The optimizer has 0 of the 6 parameters, and 6 have gradients",),
+            "Check that the optimizer was given the parameters",
+        ),
+        (
+            "No step changes a parameter",
+            ("0 of 6 parameters changed at 3 saved steps in a row",),
+            "Look for code that sets .grad to None, restores",
+        ),
+        (
+            "No step changes a parameter",
+            ("0 of 6 parameters changed at 3 saved steps in a row",),
+            "Call zero_grad() before backward(), never",
+        ),
+    ],
+    "UnreachedParameters": [
+        (
+            "The first layers are cut off from the loss",
+            ("1 of 3 weights had no gradient at 2 saved steps",),
+            "Look for .detach(), .item(), torch.no_grad()",
+        ),
+        (
+            "A layer belongs to no optimizer",
+            ("1 of 3 weights belong to no optimizer and have gradients",),
+            "Give the optimizer model.parameters(), and",
+        ),
+    ],
+    "ModuleModes": [
+        (
+            "The model is trained in evaluation mode",
+            ("1 of 7 modules depend on the mode: Dropout",),
+            "Call model.train() before the training loop,",
+        ),
+        (
+            "The model is evaluated in training mode",
+            ("1 of 7 modules depend on the mode: Dropout",),
+            "Call model.eval() before the evaluation,",
+        ),
+        (
+            "A layer stays in training mode in evaluation",
+            ("1 of 6 modules are in training mode",),
+            "Look for a call of .train() on this layer",
+        ),
+        (
+            "Dropout is active in evaluation",
+            ("50% of the values are set to 0 in evaluation",),
+            "Give F.dropout the argument training=self.training,",
+        ),
+    ],
+    "RepeatedInput": [
+        (
+            "Every step trains on the same batch",
+            ("1 batch of 32 rows at 2 saved steps",),
+            "Draw a new batch at every step: look for",
+        ),
+        (
+            "Batches contain the same rows several times",
+            ("32 rows, 8 distinct: 25%, where chance leaves above 50%",),
+            "Seed each worker of the data loader separately",
+        ),
+        (
+            "Inputs are all the same value",
+            ("Smallest and largest value are 0.5, at 3 saved steps in a row",),
+            "Look at what prepares the inputs: a scaling,",
+        ),
+    ],
+    "InputScale": [
+        (
+            "Inputs are not scaled",
+            ("Root mean square 150, where about 1 is usual",),
+            "Standardise the inputs: subtract the mean",
+        ),
+        (
+            "Inputs are not scaled",
+            (
+                "Column 3 reaches 5000, and the 7 others 1 at most",
+                "Root mean square 1053, where about 1 is usual",
+            ),
+            "Standardise the inputs: subtract the mean",
+        ),
+    ],
+    "InputPadding": [
+        (
+            "Inputs are mostly padding",
+            ("Only 10% of the places hold other ids (at least 20% is usual)",),
+            "Truncate or bucket the sequences by length,",
+        ),
+    ],
+    "TokenLabels": [
+        (
+            "Labels are shifted twice",
+            ("100% of the labels are the token two places ahead, 25% the next one",),
+            "Shift labels once: models of transformers",
+        ),
+        (
+            "Padding is learned",
+            ("At most 5% of the labels that count should be padding",),
+            "Ignore padding by the mask, not by its id:",
+        ),
+        (
+            "The end of text is never learned",
+            ("0 of 8 ends of texts are learned, at 4 saved steps in a row",),
+            "Ignore padding by the mask, not by its id:",
+        ),
+        (
+            "All labels are ignored",
+            ("0 of the labels count in a batch of 32 rows: the mean of nothing is NaN",),
+            "Compare the labels with ignore_index: all",
+        ),
+        (
+            "All labels are ignored",
+            ("0 of the labels count in a batch of 32 rows: the mean of nothing is NaN",),
+            "Look at what masks the labels: a template",
+        ),
+    ],
+    "BatchShape": [
+        (
+            "Inputs and labels differ in number",
+            ("The output has the shape [8, 10], for 8 rows of input",),
+            "Compare the first axis of inputs, outputs",
+        ),
+    ],
+    "LearningRate": [
+        ("The learning rate jumps", (), "Look for what sets the rate at step 20: a"),
+        (
+            "The learning rate falls to nearly nothing",
+            ("The largest rate was 0.1, and 30 steps had 5e-06",),
+            "Check the length of the schedule, such as",
+        ),
+        (
+            "The learning rate is 0",
+            ("0 at all 50 steps so far; a warm-up leaves 0 within 50",),
+            "Look at the warm-up: an integer division",
+        ),
+        (
+            "The learning rate is too low",
+            ("An update is 1e-06 of the weights at a learning rate of 0.1; about 0.001 is usual",),
+            "Raise the learning rate from 0.1 by a factor",
+        ),
+        (
+            "The learning rate is too low",
+            ("An update is 6e-05 of the weights at a learning rate of 0.1; about 0.001 is usual",),
+            "Raise the learning rate from 0.1 by a factor",
+        ),
+        (
+            "The learning rate is too high",
+            ("An update is 0.2 of the weights at a learning rate of 0.1; about 0.001 is usual",),
+            "Lower the learning rate from 0.1 by a factor",
+        ),
+        (
+            "The learning rate is too high",
+            ("An update is 0.6 of the weights at a learning rate of 0.1; about 0.001 is usual",),
+            "Lower the learning rate from 0.1 by a factor",
+        ),
+        (
+            "Gradients are clipped to nearly nothing",
+            ("The norms of 10 saved steps differ by less than 0.1%; clipping at 1 is usual",),
+            "Raise the limit of the clipping, such as",
+        ),
+        (
+            "The learning rate is too low",
+            ("An update is 1e-06 of the weights at a learning rate of 0.1; about 0.001 is usual",),
+            "Raise the learning rate from 0.1 by a factor",
+        ),
+    ],
+    "ShrunkWeights": [
+        (
+            "Weight decay is too strong",
+            ("Net_0.weight: root mean square 0.015, and 0.5 at first",),
+            "Lower the weight decay: 1e-5 to 1e-3 for",
+        ),
+        (
+            "Weight decay is too strong",
+            ("Net_0.weight: root mean square 0.015, and 0.5 at first",),
+            "Lower the weight decay of 0.5: 1e-5 to 1e-3",
+        ),
+    ],
+    "AccumulationScale": [
+        (
+            "Accumulated losses are added up, not averaged",
+            ("4 passes times 1 is 4; a mean would have 1",),
+            "Divide the loss of each micro-batch by 4",
+        ),
+    ],
+    "ComputePrecision": [
+        (
+            "A layer computes in the wrong precision",
+            ("1 of 3 layers give float32, 2 another type",),
+            "Call the layer inside the autocast context,",
+        ),
+    ],
+    "LossScale": [
+        (
+            "The loss scale collapses",
+            ("Scale 1, 8 at first, where 1024 and more are usual",),
+            "Look for the layer or the loss that overflows",
+        ),
+        (
+            "Steps are skipped again and again",
+            ("Scale 1000, 1000 at first, where 1024 and more are usual",),
+            "Look for the layer or the loss that overflows",
+        ),
+    ],
+    "LossSpike": [
+        (
+            "The loss jumps",
+            ("50 at step 20, and 2 at most before",),
+            "Look at the batch of this step for rows out",
+        ),
+        (
+            "An input jumps",
+            ("51 at step 5, and 1 at most before",),
+            "Look at the batch of step 5 for rows out",
+        ),
+    ],
+    "NonFiniteValues": [
+        (
+            "The loss is NaN",
+            ("The loss was 2 before, and 2 at first",),
+            "Look for the operation that first gave it:",
+        ),
+        (
+            "The loss is infinite",
+            ("The loss was 2 before, and 2 at first",),
+            "Look for the operation that first gave it:",
+        ),
+        ("The loss diverges", ("300 at step 24, 2 at first",), "Clip the norm of the gradients, and lower"),
+        (
+            "The loss is NaN",
+            ("0 losses before it were finite",),
+            "Look at the rows of this batch that are not",
+        ),
+        (
+            "The loss is NaN",
+            ("The loss was 9 before, and 1 at first",),
+            "Clip the norm of the gradients, and lower",
+        ),
+        (
+            "Values are NaN or infinite",
+            ("The loss was 2.3 before, and 2.3 at first",),
+            "Look for the operation that first gave it:",
+        ),
+        (
+            "Values grow from layer to layer",
+            ("0_output_0: 101 times the rms of the input (limit 100)",),
+            "Scale the first weights by the root of the",
+        ),
+        (
+            "A step throws the weights away",
+            (
+                "Targets have a mean of 5000 and a spread of 10, and the root mean square of the "
+                "outputs is 0.99",
+            ),
+            "Standardise the targets, (y - mean) / std",
+        ),
+    ],
+    "GradientFlow": [
+        (
+            "Gradients vanish",
+            ("Gradient over weights: 1e-06 in Net_0.weight, 1 in the last layer",),
+            "Replace sigmoid and tanh by ReLU or GELU,",
+        ),
+        (
+            "Gradients vanish",
+            (
+                "Gradient over weights: 1e-06 in Net_0.weight, 1 in the last layer",
+                "25% of the values of the mask attention_mask are 1",
+            ),
+            "Check that the mask is not inverted: True",
+        ),
+    ],
+    "DeadUnits": [
+        (
+            "A layer outputs only zeros",
+            ("499 of 512 values are 0",),
+            "Lower the learning rate, and start the biases",
+        ),
+        (
+            "A layer outputs only zeros",
+            (
+                "512 of 512 values are 0",
+                "Net_input_0 has a root mean square of 0.0011, where about 1 is usual",
+            ),
+            "Look at how the inputs are scaled: they are",
+        ),
+    ],
+    "SaturatedUnits": [
+        (
+            "A layer is stuck at its limits",
+            ("Only 10% of the values are where the slope is not nearly 0",),
+            "Start with smaller weights (Xavier initialisation),",
+        ),
+        (
+            "A layer is stuck at its limits",
+            ("Only 0% of the values are where the slope is not nearly 0",),
+            "Scale the inputs to about 1: Net_input_0",
+        ),
+    ],
+    "ConstantOutput": [
+        (
+            "The output is the same for every input",
+            ("32 different rows, and the spread of the output is 0 of its size",),
+            "Look for the first layer whose output is",
+        ),
+        (
+            "The output is the same for every input",
+            ("32 different rows, and the spread of the output is 0 of its size",),
+            "Do not put a softmax over a single unit:",
+        ),
+    ],
+    "StuckLoss": [
+        (
+            "The model does not learn",
+            ("In 150 steps the loss did not fall; from step to step it varies by 0.011",),
+            "Check that inputs and labels belong together:",
+        ),
+        (
+            "The model does not learn",
+            (
+                "Net_input_0 has a root mean square of 0.00098, where about 1 is usual",
+                "In 150 steps the loss did not fall; from step to step it varies by 0.011",
+            ),
+            "Look at how the inputs are scaled: they are",
+        ),
+        (
+            "The model does not learn",
+            (
+                "Targets have a mean of 5000 and a spread of 10, and the root mean square of the "
+                "outputs is 0.968",
+                "In 150 steps the loss did not fall; from step to step it varies by 1.5e+03",
+            ),
+            "Standardise the targets, (y - mean) / std",
+        ),
+        (
+            "The loss has risen to where it began",
+            ("In 250 steps the loss did not fall; from step to step it varies by 0.011",),
+            "Look at what changed where the loss rose:",
+        ),
+    ],
+    "Generalisation": [
+        (
+            "The model overfits",
+            ("Validation 1.4, training 0.2 at the last of 6 validations",),
+            "Stop at the best validation, or restore the",
+        ),
+        (
+            "The model memorises",
+            ("Validation 2.5, training 0.4 at the last of 4 validations",),
+            "Check that the labels belong to the inputs,",
+        ),
+        (
+            "Validation inputs are prepared differently",
+            ("Validation 2.5, training 0.4 at the last of 4 validations",),
+            "Prepare the inputs of the validation as those",
+        ),
+        (
+            "Validation inputs are prepared differently",
+            ("Validation 2.5, training 0.4 at the last of 4 validations",),
+            "Prepare the inputs of the validation as those",
+        ),
+        (
+            "The model memorises",
+            ("Validation 2.5, training 0.4 at the last of 4 validations",),
+            "Check that the labels belong to the inputs,",
+        ),
+    ],
+    "LeakedLabel": [
+        (
+            "A feature reveals the label",
+            ("95% of the gain is of 1 feature; 4 others share 5%",),
+            "Find out when the value of this feature becomes",
+        ),
+    ],
+    "BoostingProgress": [
+        (
+            "Each round makes the loss worse",
+            ("0.8 after 20 rounds, 0.5 at best in round 0",),
+            "Check the sign of gradients and hessians",
+        ),
+        (
+            "The learning rate (eta) is too high",
+            ("0.8 after 20 rounds, 0.5 at best in round 0",),
+            "Set eta to 0.05-0.3, and choose the number",
+        ),
+        (
+            "The learning rate (eta) is too low",
+            ("The loss changed by 0.00% in 20 rounds",),
+            "Set eta to 0.05-0.3, and choose the number",
+        ),
+        (
+            "The trees have no splits",
+            ("0 splits in 3 saved rounds",),
+            "Lower min_child_weight, gamma and reg_alpha,",
+        ),
+    ],
+    "BoostingBalance": [
+        (
+            "The labels are imbalanced",
+            ("30 of 3000 rows are of the other class",),
+            "Set scale_pos_weight to the number of negative",
+        ),
+        (
+            "The class weight is the wrong way round",
+            ("9 negative labels for each positive one",),
+            "Set scale_pos_weight to 9, negative labels",
+        ),
+    ],
+    "BoostingGeneralisation": [
+        (
+            "The model overfits",
+            ("Round 9 was the best, 20 rounds were trained",),
+            "Stop at the best round: early_stopping_rounds,",
+        ),
+        (
+            "The model memorises",
+            ("Predictions are 1 standard errors from chance; 3 are clear",),
+            "Check that each label belongs to its row:",
+        ),
+    ],
+    "InitialWeights": [
+        (
+            "All weights start at 0",
+            ("0 of 3 weights have a value other than 0",),
+            "Never start all weights of a layer at the",
+        ),
+        (
+            "All weights of a layer start equal",
+            ("256 weights, 1 value",),
+            "Never start all weights of a layer at the",
+        ),
+        (
+            "The first weights are too large",
+            ("Gain 6.1, where Kaiming has 1.4 and Xavier 1",),
+            "Leave the framework's own initialisation,",
+        ),
+        (
+            "The first weights are too small",
+            ("Gain 0.0009, where Kaiming has 1.4 and Xavier 1",),
+            "Leave the framework's own initialisation,",
+        ),
+    ],
+    "LabelBalance": [
+        (
+            "The labels are imbalanced",
+            ("38 of 3840 labels are of another class: always guessing class 0 is right 99.0% of the time",),
+            "Weight the classes in the loss, or sample",
+        ),
+        (
+            "All labels are of one class",
+            ("1024 labels, 1 class",),
+            "Look for a filter, a comparison or a conversion",
+        ),
+    ],
+    "RevealedTargets": [
+        (
+            "An input is the target",
+            ("320 of 320 rows at 5 saved steps are equal",),
+            "Leave that column out of the inputs, or take",
+        ),
+        (
+            "The targets are tokens that the model is given",
+            ("320 of 320 rows at 5 saved steps are equal",),
+            "Shift the targets by one: inputs tokens[:,",
+        ),
+    ],
+    "ElementCorruption": [
+        (
+            "A single value is corrupted",
+            ("100 at step 10, and 0.0352 at most before",),
+            "Resume from the last checkpoint before this",
+        ),
+    ],
+    "Adapters": [
+        (
+            "Adapters belong to no optimizer",
+            ("2 of 2 adapters, at 3 saved steps in a row",),
+            "Attach the adapters before the optimizer",
+        ),
+        (
+            "Adapters start where they cannot learn",
+            ("1 of 2 adapters, at 3 saved steps in a row",),
+            "Start lora_A at random and only lora_B at",
+        ),
+        (
+            "Adapters stay zero",
+            ("2 of 2 adapters, at 3 saved steps in a row",),
+            "Look for what keeps lora_B at zero: a mask,",
+        ),
+        (
+            "Adapters are not used",
+            ("1 of 2 adapters, at 3 saved steps in a row",),
+            "Compare target_modules with the names in",
+        ),
+        (
+            "The model is trained beside its adapters",
+            ("2 of 2 adapters, at 3 saved steps in a row",),
+            "Freeze the model before the adapters are",
+        ),
+    ],
+    "PolicyLearning": [
+        (
+            "No completion is better than the others",
+            ("reward_std is 0, and the reward was 0 at first",),
+            "Call the reward function on some completions:",
+        ),
+        (
+            "Completions come from another policy",
+            ("The gap is above 0.05 at 5 logged steps in a row; the same weights differ by 0.01",),
+            "Give the sampler the new weights before",
+        ),
+        (
+            "Completions come from another policy",
+            ("0.5 to 0.5 at 5 logged steps in a row; 0.8 to 1.25 is usual",),
+            "Compute old log probabilities with the temperature,",
+        ),
+        (
+            "The policy collapses",
+            ("2% of the entropy is left after 10 logged steps",),
+            "Check the sign of the entropy bonus, lower",
+        ),
+        (
+            "The policy leaves its reference",
+            ("The reward was 0.1 at first, and is 0.1 now",),
+            "Lower the learning rate or raise beta, the",
+        ),
+    ],
+    "Preferences": [
+        (
+            "The policy learns to prefer rejected completions",
+            ("The margin fell from -0.05 to -0.09; guessing prefers 50% of the chosen ones",),
+            "Read a pair of the data: which completion",
+        ),
+        (
+            "The reference moves with the policy",
+            ("rewards/margins is 0 at 5 logged steps in a row; it is 0 before the first update alone",),
+            "Give the reference a copy of the weights",
+        ),
+    ],
+    "RanksAlike": [
+        (
+            "Ranks see the same data",
+            ("1 input for 2 ranks, at 2 saved steps in a row",),
+            "Give the data loader a DistributedSampler,",
+        ),
+    ],
+    "MissingRank": [
+        (
+            "Rank worker_1 takes no part in a step",
+            ("1 of 2 ranks saved step 10",),
+            "Look at the log of this rank: it may have",
+        ),
+    ],
+    "ReplicasDiffer": [
+        (
+            "Ranks have different weights",
+            ("Ranks that differ: 1 of 3, where 0 should after a step",),
+            "Wrap the model in DistributedDataParallel",
+        ),
+    ],
+}
+
+
+def _cases():
+    met: Counter[str] = Counter()
+    for rule, run, *_ in [*SENTENCES, *RUNS]:
+        yield pytest.param(rule, run, SAID[rule][met[rule]], id=f"{rule}-{met[rule]}")
+        met[rule] += 1
+
+
+CASES = list(_cases())
+
+
+def _issue(rule, run):
+    """The problem that the rule's first finding in the run is."""
+    (step, finding), *_ = run().evaluate(rule)
+    made = CATALOG[rule].load()
+    steps = [(step, [finding.to_dict()])]
+    (issue,) = fold(evidence_of(rule, steps, advice=made.advice, cause=made.cause))
+    return issue
+
+
+@pytest.mark.parametrize(("rule", "run", "said"), CASES)
+def test_a_case_has_a_title_two_numbers_and_its_own_advice(rule, run, said):
+    issue = _issue(rule, run)
+    title, why, first = said
+    assert (title_of(issue), issue.why) == (title, why)
+    assert issue.advice[0].startswith(first)
+    assert len(_numbers(f"{issue.what} {' '.join(issue.why)}")) >= 2
+
+
+def test_every_rule_and_every_text_has_a_run():
+    assert set(SAID) == set(CATALOG)
+    assert len(CASES) == sum(map(len, SAID.values()))
+
+
+def _numbers(text):
+    """The numbers of a text, without those in names of tensors and layers."""
+    return re.findall(r"(?<![\w./])-?\d[\d.,]*(?:e[-+]?\d+)?%?(?![\w])", text)
