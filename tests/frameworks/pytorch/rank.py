@@ -25,7 +25,9 @@ def batch_of(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(5, 8, generator=made), torch.randint(0, 3, (5,), generator=made)
 
 
-def train(run: str, wrap: Any, *, steps: int = 3, hook: bool = True, **settings: Any) -> Any:
+def train(
+    run: str, wrap: Any, *, steps: int = 3, hook: bool = True, evaluate_every: int = 0, **settings: Any
+) -> Any:
     """Train on this rank's batches; gives the model, and the gradients as they were used."""
     rank = distributed.get_rank()
     torch.manual_seed(0)
@@ -47,6 +49,12 @@ def train(run: str, wrap: Any, *, steps: int = 3, hook: bool = True, **settings:
             weight = next(called.parameters()).grad
             used.append(weight.to_local().tolist() if hasattr(weight, "to_local") else weight.tolist())
             optimizer.step()
+            if evaluate_every and step % evaluate_every == evaluate_every - 1:
+                called.eval()
+                with torch.no_grad():
+                    for batch in range(3):
+                        criterion(called(batch_of(9, batch)[0]), batch_of(9, batch)[1])
+                called.train()
             if watch is not None and step == 2 and rank == 0 and settings.get("look_for_stop") == 0:
                 stop = Path(run) / "control"
                 stop.mkdir()
@@ -124,6 +132,12 @@ def compared(run: str) -> None:
     """Watched from outside: gradients are averaged over ranks."""
     with smdebug.start(run):
         train(run, ddp, steps=12, hook=False)
+
+
+def compared_while_one_evaluates(run: str) -> None:
+    """The first rank alone evaluates the model, after every fifth step."""
+    with smdebug.start(run):
+        train(run, ddp, steps=12, hook=False, evaluate_every=0 if distributed.get_rank() else 5)
 
 
 def not_synchronised(run: str) -> None:

@@ -137,6 +137,18 @@ def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(ru
     assert trial.loaded_all_steps
 
 
+def test_copies_are_compared_at_the_same_steps_where_the_first_rank_alone_evaluates(run):
+    two_ranks("compared_while_one_evaluates", run)
+    trial = smd.create_trial(str(run))
+    observed = trial.observations
+    assert list(trial.series("loss").of(smd.modes.TRAIN).steps) == list(range(12))
+    assert list(trial.series("loss").of(smd.modes.EVAL).steps) == [4, 9]
+    assert trial.mode(10) is smd.modes.EVAL  # of the first rank; the other one trains
+    assert observed.replica_steps() == [0, 10]
+    assert observed.differing(0) == observed.differing(10) == []
+    assert trial.loaded_all_steps
+
+
 def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
     two_ranks("not_synchronised", run)
     observed = smd.create_trial(str(run)).observations

@@ -52,3 +52,18 @@ def test_the_last_row_of_a_step_counts():
 
 def test_a_run_without_modes_has_no_lines():
     assert lines_of(rows((GLOBAL, 1.0))) == []
+
+
+def test_an_evaluation_may_have_the_number_of_the_training_step_before_it():
+    training, validation = lines_of(
+        np.array(
+            [
+                *[(step, TRAIN, step, 4.0 - step) for step in range(3)],
+                *[(1, EVAL, own, value) for own, value in enumerate((2.0, 3.0))],
+                (2, EVAL, 2, 1.0),
+            ]
+        )
+    )
+    assert training.values.tolist() == [4.0, 3.0, 2.0]
+    assert validation.values.tolist() == [2.5, 1.0]
+    assert validation.training_steps.tolist() == [1, 2]

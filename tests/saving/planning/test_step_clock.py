@@ -58,3 +58,18 @@ def test_a_clock_never_changes():
     clock.in_mode(ModeKeys.EVAL).next()
     assert clock.mode_steps == before
     assert clock.in_mode(ModeKeys.TRAIN) is clock
+
+
+def test_numbers_of_training_are_not_moved_by_evaluations():
+    train, evaluate = ModeKeys.TRAIN, ModeKeys.EVAL
+    clock = run_through([train] * 3 + [evaluate] * 5, StepClock(by_training=True))
+    assert (clock.step, clock.mode_step) == (2, 4)
+    assert clock.number_after(7) == 2
+    assert clock.in_mode(train).next().step == 3
+    assert clock.in_mode(train).number_after(2) == 4
+
+
+def test_an_evaluation_before_the_training_has_the_first_number():
+    clock = run_through([ModeKeys.EVAL, ModeKeys.EVAL], StepClock(by_training=True))
+    assert clock.step == 0
+    assert clock.in_mode(ModeKeys.TRAIN).next().step == 1

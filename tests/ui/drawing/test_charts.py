@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMN, COLUMNS
 from smdebug.ui.drawing.charts import Charts
 from smdebug.ui.drawing.matrices import Statistics
@@ -75,3 +76,23 @@ def test_values_that_a_resumed_training_repeats_are_replaced_although_they_were_
     charts.settle()
     assert charts.series["loss"].steps.tolist() == [0, 1, 2, 3, 4]
     assert charts.series["loss"].values.tolist() == [1.0, 1.0, 5.0, 7.0, 8.0]
+
+
+def test_an_evaluation_with_the_number_of_a_training_step_is_a_point_of_its_own():
+    train, evaluate = ModeKeys.TRAIN.value, ModeKeys.EVAL.value
+    records = [
+        [(step, train, step, 5.0 - step) for step in range(3)],
+        [(2, evaluate, 0, 1.0), (2, evaluate, 1, 2.0)],  # in two records, as a long one has
+        [(2, evaluate, 2, 6.0), (3, train, 3, 0.5)],
+    ]
+    at_once, live = Charts(), Charts()
+    for rows in records:
+        for charts in (at_once, live):
+            charts._append_series("loss", np.array(rows, np.float64))
+        live.settle()
+    at_once.settle()
+    for charts in (at_once, live):
+        assert charts.line("loss", "EVAL").values.tolist() == [3.0]
+        assert charts.line("loss", "EVAL").training_steps.tolist() == [2]
+        assert charts.line("loss", "TRAIN").values.tolist() == [5.0, 4.0, 3.0, 0.5]
+        assert charts.series["loss"].values.tolist() == [5.0, 4.0, 3.0, 0.5]

@@ -45,8 +45,10 @@ def facts_of(trial, mode=modes.TRAIN):
 
 
 def accumulate(place, groups, *closure):
-    with smdebug.start(place):
+    with smdebug.pytorch.Hook(place) as hook:  # of which each forward is a step
         model = nn.Linear(4, 2)
+        hook.register_module(model)
+        hook.set_mode(modes.TRAIN)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         for batches in groups:
             for _ in range(batches):
@@ -88,8 +90,10 @@ def test_an_update_that_does_not_come_is_waited_for_no_longer_than_two_groups():
 
 
 def test_two_optimizers_have_no_common_rhythm(place):
-    with smdebug.start(place):
+    with smdebug.pytorch.Hook(place) as hook:
         model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+        hook.register_module(model)
+        hook.set_mode(modes.TRAIN)
         optimizers = [torch.optim.SGD(layer.parameters(), 0.1) for layer in model]
         for step in range(25):
             loss_of(model).backward()

@@ -40,6 +40,7 @@ from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     BeforeCompiled,
     BeforeForward,
     BeforeOptimizer,
+    called_from_an_optimizer,
 )
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
@@ -59,6 +60,7 @@ from smdebug.pytorch.modules.names import (  # noqa: E402
     name_layers,
     name_of,
 )
+from smdebug.pytorch.observing.iterations import Iterations  # noqa: E402
 from smdebug.pytorch.observing.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.observing.structure import KnownStructure  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
@@ -137,6 +139,7 @@ class Hook(FrameworkHook):
         self._is_in_graph = False  # the models run inside a compiled graph
         self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
+        self._in_evaluation_mode = False  # the model, when it was called last
         self._forgot_train = False  # parameters were updated while that said evaluation
         # A training forward keeps no gradients: the backward pass repeats it.
         self._recomputes = False
@@ -258,6 +261,8 @@ class Hook(FrameworkHook):
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the model does not begin steps."""
         self._by_hand = True
+        if self._observer is not None:
+            self._observer.iterations = None
         try:
             self._next_step(mode, self._is_in_graph)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
@@ -281,6 +286,9 @@ class Hook(FrameworkHook):
                 self._recomputes = self._recomputes or self._begins_without_gradients()
                 return
             mode = self._mode_of_training(module) if self._modes_by_training else None
+            iterations = None if self._observer is None else self._observer.iterations
+            if iterations is not None and not self._begins_iteration(iterations, mode):
+                return
             recorder = self.recorder
             if recorder.skip(mode) or recorder.state is State.CLOSED:
                 return
@@ -288,8 +296,20 @@ class Hook(FrameworkHook):
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
+    def _begins_iteration(self, iterations: Iterations, mode: ModeKeys | None) -> bool:
+        """Return whether a forward of the model begins a step of that mode."""
+        if mode is ModeKeys.EVAL:  # without gradients, but not to evaluate the model if it is being trained
+            return self._in_evaluation_mode or not iterations.is_open
+        after_evaluation = self.mode is ModeKeys.EVAL
+        if iterations.begins(called_from_an_optimizer, after_evaluation=after_evaluation):
+            return True
+        if self._layers and not iterations.is_observed:
+            self._layers.remove()
+        return False
+
     def _mode_of_training(self, module: nn.Module) -> ModeKeys:
         """Return the mode of the step that a forward of the model begins."""
+        self._in_evaluation_mode = not module.training
         self._forgot_train = self._forgot_train and not module.training
         trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
         trains = trains or (module.training and self._recomputes)
@@ -306,9 +326,12 @@ class Hook(FrameworkHook):
     def follow_training_flag(self) -> None:
         """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL.
 
+        Under the default plan an iteration of the training is a step, from update to update, and an
+        evaluation has the number of the step before it.
+
         If an optimizer updates parameters in evaluation mode, `model.train()` was forgotten.
         """
-        self._modes_by_training = True
+        self._modes_by_training = self.recorder.numbers_training = True
         self.if_no_loss = (
             "Call backward on one number, such as loss.mean(), or record it with "
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
@@ -322,7 +345,7 @@ class Hook(FrameworkHook):
 
     def note_update(self) -> None:
         """Note that an optimizer has updated parameters, in evaluation mode as far as is known."""
-        if self._modes_by_training and not self._by_hand and self.mode is ModeKeys.EVAL:
+        if self._in_evaluation_mode and not self._by_hand and self.mode is ModeKeys.EVAL:
             if self._recomputes:
                 return  # the first step: from the next one on that is known
             self._forgot_train = True
@@ -374,6 +397,8 @@ class Hook(FrameworkHook):
             self._observer = TorchObserver(self, observations, self._sees_optimizers)
             if self.observations is not None:  # steps that somebody chose are not moved
                 self.recorder.place_due = self._place_due
+                if self._modes_by_training and not self._by_hand:
+                    self._observer.count_iterations(self._models, int(mode is not ModeKeys.EVAL))
             if self._is_in_graph:
                 self._observer.measure_from_step_to_step()
         if self.due or self._layers:

@@ -38,6 +38,8 @@ from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.names import class_name, unwrapped
 
 _LOSS = "loss"  # the name of a loss that is not a module's output
+_LOSSES = 4
+"""Losses of one name that are saved at a step, which may accumulate the gradients of many batches."""
 _TURNS = 10
 """How often another model is trained before it takes the place of one that still exists. A critic has fewer
 turns between two calls of its generator."""
@@ -262,7 +264,7 @@ class _Watcher:
 
     def _loss_called(self, loss: nn.Module, inputs: list[Any], output: Any) -> None:
         hook = self._hook
-        if hook is not None and hook.saves_now:
+        if hook is not None and hook.saves_now and hook.count_outputs(class_name(loss)) < _LOSSES:
             hook.record_inputs(class_name(loss), inputs)
             hook.record_outputs(class_name(loss), output)
 
@@ -283,7 +285,8 @@ class _Watcher:
         if hook is None or not hook.saves_now or hook.has_a_loss_besides(_LOSS):
             return
         for tensor in tensors:
-            if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
+            is_number = isinstance(tensor, torch.Tensor) and tensor.numel() == 1
+            if is_number and hook.count_outputs(_LOSS) < _LOSSES:
                 hook.record_tensor_value(_LOSS, getattr(tensor, UNSCALED, tensor))
 
     def _seek_model(self) -> None:

@@ -21,6 +21,7 @@ from smdebug.runs.thinned_steps import thinned
 from smdebug.trials import Trial
 from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
 from smdebug.trials.observations.loss_names import likely_losses
+from smdebug.trials.observations.series import settled
 
 LOSSES = "losses"
 MOST_READ = 1000
@@ -121,6 +122,7 @@ def training_loss(trial: Trial, name: str = "", most: int | None = MOST_READ) ->
 
 def of_rows(name: str, rows: NDArray[np.float64]) -> TrainingLoss | None:
     """Return the loss in rows of step, mode, step of the mode, value; the last row of a step counts."""
+    rows = settled(rows)
     chosen = rows[rows[:, 1] == ModeKeys.TRAIN.value]
     rows = chosen if len(chosen) else rows
     if not len(rows):

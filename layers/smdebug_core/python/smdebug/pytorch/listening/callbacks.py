@@ -81,6 +81,16 @@ def called_from_a_graph() -> bool:
     return False
 
 
+def called_from_an_optimizer() -> bool:
+    """Return whether the caller is the step of an optimizer, which computes gradients itself."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("torch.optim."):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def is_exporting() -> bool:
     """Return whether the model is called to be exported, not to compute."""
     exporting = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7

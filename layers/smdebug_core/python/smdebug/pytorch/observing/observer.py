@@ -17,12 +17,21 @@ from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
-from smdebug.pytorch.listening.optimizers import after_steps
+from smdebug.pytorch.listening.optimizers import after_steps, optimizers
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.accumulation import Accumulation
+from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
+from smdebug.pytorch.observing.optimizer_state import (
+    OptimizerState,
+    closure_of,
+    is_clear,
+    owners_among,
+    rates_of,
+    witness_of,
+)
 from smdebug.pytorch.observing.structure import Structure
 from smdebug.pytorch.observing.targets import loss_facts
 from smdebug.pytorch.tensors.updates import MIN_BYTES, Updates
@@ -53,25 +62,6 @@ class ObservedHook(Protocol):
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
 
-class _OptimizerState:
-    """What is known of one optimizer since its last step."""
-
-    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "was_clear", "witness")
-
-    def __init__(self, number: int = 0) -> None:
-        self.stepped_at = 0
-        """How many backward passes there had been at its last step."""
-        self.number = number
-        """How many optimizers this process had seen before."""
-        self.stepped_clear = True
-        """Whether its gradients had been reset before its last step."""
-        self.was_clear = True
-        """Whether its gradients were seen empty since its last step."""
-        self.witness: ref[torch.Tensor] | None = None
-        """A small parameter that had a gradient at the last step."""
-        self.rates: list[Any] | None = None
-
-
 class TorchObserver:
     """Observes one hook's training for as long as the hook keeps it."""
 
@@ -84,17 +74,21 @@ class TorchObserver:
         self._roots: frozenset[str] = frozenset()
         self._groups: list[Any] | None = None
         """The parameters of the optimizers' groups, as they were noted last."""
-        self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
-        self._latest: tuple[Callable[[], Any], _OptimizerState] = (_no_optimizer, _OptimizerState())
+        self._optimizers: WeakKeyDictionary[Any, OptimizerState] = WeakKeyDictionary()
+        self._latest: tuple[Callable[[], Any], OptimizerState] = (_no_optimizer, OptimizerState())
         """The optimizer that was met last, with what is known of it."""
-        self._known: list[tuple[ref[Any], _OptimizerState]] = []
+        self._known: list[tuple[ref[Any], OptimizerState]] = []
         """The same: to iterate over a dictionary of weak keys takes ten times as long."""
         self._met = 0
-        self._states: list[_OptimizerState] = []
+        self._states: list[OptimizerState] = []
         self._updates = Updates(hook)
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
         self.accumulation = Accumulation()
+        self.iterations: Iterations | None = None
+        """The iterations of the training, where those are its steps."""
+        self._some: list[ref[nn.Parameter]] = []
+        """Some parameters, whose gradients show whether all were reset."""
         self._has_described = False
         self._batch: list[torch.Tensor] = []
         """The inputs of the batch, until its loss was described."""
@@ -103,6 +97,11 @@ class TorchObserver:
         if sees_optimizers:  # callbacks would change a graph that contains their steps
             self._handles = [after_steps(_after_step_of(self))]
         PROCESS.add(self)
+
+    def count_iterations(self, models: Iterable[tuple[nn.Module, str]], calls: int) -> None:
+        """Count iterations from now on. The model was called that often to be trained."""
+        self.iterations = Iterations(lambda: owners_among(optimizers(), models))
+        self.iterations.calls = calls
 
     def close(self) -> None:
         """Stop observing."""
@@ -121,6 +120,7 @@ class TorchObserver:
             for root in self._roots:
                 self._hook.observe_inputs_of(root)
             self._names = {id(parameter): name for name, parameter in parameters}
+            self._some = [ref(parameter) for _, parameter in parameters if parameter.requires_grad][:8]
             self._groups = None
             note.note_lasting(modules=structure.modules)
         note.note_lasting(**facts.parameter_facts(parameters))
@@ -181,19 +181,27 @@ class TorchObserver:
         for state in self._states:
             if not state.was_clear:
                 parameter = state.witness() if state.witness is not None else None
-                state.was_clear = parameter is None or parameter.grad is None or _is_clear(parameter)
-        recorder = self._recorder
+                state.was_clear = parameter is None or parameter.grad is None or is_clear(parameter)
+        iterations, recorder = self.iterations, self._recorder
+        if iterations is not None:
+            iterations.passed(self._are_clear)
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor):
                 continue
             loss = getattr(tensor, UNSCALED, tensor)
-            recorder.carry(LOSS, loss)
+            if iterations is None or not iterations.is_repeated:
+                recorder.carry(LOSS, loss)
             if recorder.due and not self._has_described and loss.numel() == 1:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
                     self._observations.note(loss=loss_facts(loss, graph, self._batch))
                     self._batch = []
+
+    def _are_clear(self) -> bool:
+        """Return whether some parameters have no gradients, as those of all were reset."""
+        known = [parameter() for parameter in self._some]
+        return all(parameter is None or parameter.grad is None or is_clear(parameter) for parameter in known)
 
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:
@@ -214,6 +222,8 @@ class TorchObserver:
         self._guarded(self._after_scaled_step, optimizer)
 
     def _after_scaled_step(self, optimizer: Any) -> None:
+        if self.iterations is not None:  # it has updated, or would have but for an overflow
+            self.iterations.updated(self._state_of(optimizer).number)
         if self._recorder.due and self._state_of(optimizer).stepped_at < self._backwards:
             self._observations.note(update_skipped=True)
 
@@ -247,7 +257,7 @@ class TorchObserver:
             backward_passes=self._backwards - state.stepped_at,
             gradients_were_reset=all(known.stepped_clear for known in self._states),
         )
-        state.rates = _rates(optimizer)
+        state.rates = rates_of(optimizer)
         self._carry_rates(state.rates, state)
 
     @kept_out_of_graphs
@@ -266,13 +276,15 @@ class TorchObserver:
             if recorder.due or known() is not optimizer:
                 state = self._updated(optimizer)
             state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            if self.iterations is not None:
+                self.iterations.updated(state.number)
             groups, rates = optimizer.param_groups, state.rates
             if len(groups) != 1 or not rates or groups[0].get("lr") is not rates[0]:
                 self._note_rates(optimizer, state)
             if recorder.last_begun is None:
                 return
-            _, mode, mode_step, _, _ = recorder.last_begun
-            has_closure = (len(args) > 1 or kwargs) and _closure_of(args, kwargs) is not None
+            mode, mode_step = recorder.last_begun[1:3]
+            has_closure = (len(args) > 1 or kwargs) and closure_of(args, kwargs) is not None
             if has_closure or len(self._states) > 1:
                 self.accumulation.forget()
             elif mode is not _EVAL and mode is not _PREDICT:
@@ -282,13 +294,13 @@ class TorchObserver:
         except Exception as error:  # noqa: BLE001
             self._hook.leave_out(error)
 
-    def _updated(self, optimizer: Any) -> _OptimizerState:
+    def _updated(self, optimizer: Any) -> OptimizerState:
         """Measure what an optimizer has changed, and return what is known of it."""
         if self._updates.before and not self._spans_steps:
             self._measure_updates()
         state = self._state_of(optimizer)
         if state.witness is None or state.witness() is None:
-            state.witness = _witness(optimizer)
+            state.witness = witness_of(optimizer)
         if self._groups is None and self._recorder.due:
             self._note_optimizers()
         return state
@@ -303,10 +315,10 @@ class TorchObserver:
                 "sampled updates",
             )
 
-    def _state_of(self, optimizer: Any) -> _OptimizerState:
+    def _state_of(self, optimizer: Any) -> OptimizerState:
         found = self._optimizers.get(optimizer)
         if found is None:  # it is met at its first step, for which all passes so far may have been
-            found = self._optimizers[optimizer] = _OptimizerState(self._met)
+            found = self._optimizers[optimizer] = OptimizerState(self._met)
             self._groups = None
             self._met += 1
             self._known = [(ref(each), its) for each, its in self._optimizers.items()]
@@ -319,14 +331,14 @@ class TorchObserver:
             (optimizer, state.number) for known, state in self._known if (optimizer := known()) is not None
         ]
 
-    def _note_rates(self, optimizer: Any, state: _OptimizerState) -> None:
+    def _note_rates(self, optimizer: Any, state: OptimizerState) -> None:
         """Carry the learning rates if they have changed since a step that was saved, which has them."""
-        rates = _rates(optimizer)
+        rates = rates_of(optimizer)
         if rates != state.rates and not self._recorder.due:
             self._carry_rates(rates, state)
         state.rates = rates
 
-    def _carry_rates(self, rates: list[Any], state: _OptimizerState) -> None:
+    def _carry_rates(self, rates: list[Any], state: OptimizerState) -> None:
         number = [each for known, each in self._known if known() is not None].index(state)
         for group, rate in enumerate(rates):
             if rate is not None:
@@ -349,34 +361,3 @@ def _after_step_of(observer: TorchObserver) -> Callable[..., None]:
 
 def _no_optimizer() -> None:
     """Return what no optimizer is."""
-
-
-def _rates(optimizer: Any) -> list[Any]:
-    """The learning rates of the optimizer's groups."""
-    return [group.get("lr") for group in optimizer.param_groups]
-
-
-def _closure_of(args: Any, kwargs: Any) -> Any:
-    """What an optimizer's step was given to compute gradients with; libraries often pass None."""
-    return args[1] if len(args) > 1 else kwargs.get("closure")
-
-
-def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
-    """The smallest parameter that has a gradient that is not all zero."""
-    candidates = [
-        parameter
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        if parameter.grad is not None and parameter.grad.layout is torch.strided
-    ]
-    for parameter in sorted(candidates, key=lambda candidate: candidate.numel())[:8]:
-        if not parameter.is_cpu or bool(parameter.grad.any()):
-            return ref(parameter)
-    return None
-
-
-def _is_clear(parameter: torch.Tensor) -> bool:
-    """Return whether the gradient of a witness has nothing but zeros."""
-    # Reading a GPU would wait for it: zeros count as a reset if they were written in place.
-    gradient = parameter.grad
-    return gradient is None or not parameter.is_cpu or not bool(gradient.any())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from smdebug.amounts import number
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.curves.training_steps import Integers, TrainingSteps
+from smdebug.trials.observations.series import settled
 
 Floats = NDArray[np.float64]
 
@@ -71,8 +72,7 @@ def line_of(mode: ModeKeys, steps: NDArray[Any], values: NDArray[Any], clock: Tr
 
 def lines_of(rows: NDArray[Any]) -> list[Line]:
     """Return the lines in rows of step, mode, step of the mode, value; none if none has a mode."""
-    _, places = np.unique(rows[::-1, 0], return_index=True)  # the last row of a step counts
-    rows = rows[::-1][places]
+    rows = settled(rows)
     of_mode = {mode: rows[rows[:, 1] == mode.value] for mode in LABELS}
     clock = TrainingSteps()
     clock.note(of_mode[ModeKeys.TRAIN][:, 0], of_mode[ModeKeys.TRAIN][:, 2])

@@ -348,7 +348,7 @@ class _Matrices:
 
 def _series(values: Sequence[Carried]) -> Array:
     rows = [
-        (clock.step + passed, clock.mode.value, clock.mode_step + passed, float(value))
+        (clock.number_after(passed), clock.mode.value, clock.mode_step + passed, float(value))
         for clock, passed, value in values
     ]
     return np.array(rows, np.float64)

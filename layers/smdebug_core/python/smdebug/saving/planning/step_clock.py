@@ -9,12 +9,16 @@ from typing import NamedTuple
 from smdebug.mode_keys import ModeKeys
 
 BEFORE_THE_FIRST = -1
+EVALUATIONS = (ModeKeys.EVAL, ModeKeys.PREDICT)
+"""The modes of steps that train nothing."""
 
 
 class StepClock(NamedTuple):
     """The current step, counted over all modes (`step`) and within its own (`mode_step`).
 
-    Before the first step of a mode its count is -1. A clock never changes: `next` gives another one.
+    Before the first step of a mode its count is -1. With `by_training`, `step` counts the steps that train:
+    an evaluation has the number of the training step before it. A clock never changes: `next` gives another
+    one.
     """
 
     step: int = BEFORE_THE_FIRST
@@ -24,6 +28,8 @@ class StepClock(NamedTuple):
     resting: Mapping[ModeKeys, int] = MappingProxyType({})
     # The count of a mode that was never set: -1, or 0 where counting begins before the step runs.
     untouched: int = BEFORE_THE_FIRST
+    # Whether steps of evaluation have the number of the training step before them, and none of their own.
+    by_training: bool = False
 
     @classmethod
     def resumed(
@@ -37,10 +43,17 @@ class StepClock(NamedTuple):
 
     def next(self, steps: int = 1) -> StepClock:
         """Return the clock `steps` steps of the mode later."""
-        step, mode, mode_step, resting, untouched = self
-        # The class itself, called with five arguments, takes twice as long.
-        later = (step + steps, mode, mode_step + steps, resting, untouched)
+        step, mode, mode_step, resting, untouched, by_training = self
+        number = self.number_after(steps) if by_training else step + steps
+        # The class itself, called with six arguments, takes twice as long.
+        later = (number, mode, mode_step + steps, resting, untouched, by_training)
         return tuple.__new__(StepClock, later)
+
+    def number_after(self, steps: int) -> int:
+        """Return the number that the clock's step has `steps` steps of the mode later."""
+        if self.by_training and self.mode in EVALUATIONS:
+            return max(self.step, 0) if steps else self.step
+        return self.step + steps
 
     def in_mode(self, mode: ModeKeys) -> StepClock:
         """Return the same moment, with the next steps counted for `mode`."""
@@ -48,7 +61,7 @@ class StepClock(NamedTuple):
             return self
         counts = self.mode_steps
         mode_step = counts.get(mode, self.untouched)
-        return StepClock(self.step, mode, mode_step, _resting(counts), self.untouched)
+        return StepClock(self.step, mode, mode_step, _resting(counts), self.untouched, self.by_training)
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:

@@ -17,8 +17,9 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.observations.observer import Observer
 from smdebug.saving.planning.default_plan import OBSERVED, DefaultPlan, ObservingPlan
+from smdebug.saving.planning.record_numbers import RecordNumbers
 from smdebug.saving.planning.save_plan import NO_MEMBERS, Members, ModePlan, Wanted
-from smdebug.saving.planning.step_clock import StepClock
+from smdebug.saving.planning.step_clock import EVALUATIONS, StepClock
 from smdebug.saving.process.system_metrics import SystemMetrics
 from smdebug.saving.recording.capture import Capture, WarnOnce
 from smdebug.saving.recording.late_tensors import LateTensors
@@ -76,6 +77,8 @@ class Recorder:
         """Postpones what is due at a step to a later one."""
         self.is_waiting = False
         """Whether something was postponed, so that each step has to be considered."""
+        self.numbers_training = False
+        """Whether the default plan numbers steps of training, and evaluations by the one before them."""
         self.last_begun: StepClock | None = None
         """The last step that was not only counted, in its own mode; None before the first."""
         self.passed = 0
@@ -97,6 +100,7 @@ class Recorder:
         """When scalars are written with the next step, even if it is not saved."""
         self._idle = 0  # coming steps that only need to be counted
         self._was_due: Members = NO_MEMBERS
+        self._numbers: RecordNumbers | None = None
         self._mode_plan = NOTHING_DUE
         self._late: LateTensors | None = None
         self._waiting: list[_Waiting] = []
@@ -113,7 +117,7 @@ class Recorder:
     @property
     def step(self) -> int:
         """The number of the current or last step."""
-        return self._clock.step + self.passed
+        return self._clock.number_after(self.passed)
 
     @property
     def steps_so_far(self) -> int:
@@ -178,6 +182,8 @@ class Recorder:
         if perf_counter() > self._write_by:
             self._write_by = perf_counter() + CARRIED_SECONDS
             self.hand_over_all()
+        elif self._continues_evaluation():
+            pass
         elif self.open is not None or self._late is not None:
             self.hand_over()
         elif self.observes_beside and self.capture.observer is not None:
@@ -193,6 +199,8 @@ class Recorder:
                 self.due = self.place_due(self.due, clock, is_next_due)
             if self.capture.zoom is not None:
                 self.due = self.capture.zoom.widened(self.due, clock)
+            if self._numbers is not None:
+                self.due = self._placed(self._numbers, clock)
             if run is not None and run.writer is not None:
                 if self.due and not is_next_due:
                     run.writer.background.pause()
@@ -206,8 +214,35 @@ class Recorder:
             self._save_waiting()
         if run is not None and run.checkpoints is not None and self.state < _QUIET:
             run.checkpoints.note(clock, run.writer.last_saved_step if run.writer else None)
-        elif not (self.due or self.is_waiting or self._asks_every_step()) and self.open is None:
+        elif not (self.due or self._waits() or self._asks_every_step()) and (
+            self.open is None or self._continues_evaluation()
+        ):
             self._idle = self._mode_plan.idle_after(clock.mode_step)
+
+    def _placed(self, numbers: RecordNumbers, clock: StepClock) -> Members:
+        """Return what to save of a step that has begun, whose evaluations have the numbers of training."""
+        if self._continues_evaluation():
+            return NO_MEMBERS
+        if clock.mode not in EVALUATIONS or self.run is None:
+            return numbers.placed(self.due, clock)
+        following = clock.in_mode(ModeKeys.TRAIN).mode_step + 1
+        is_due = bool(self.run.plan.of_mode(ModeKeys.TRAIN).due(following))
+        return numbers.placed(self.due, clock, is_training_due=is_due)
+
+    def _waits(self) -> bool:
+        """Whether something that is due is saved at a later step."""
+        return self.is_waiting or (self._numbers is not None and self._numbers.is_waiting)
+
+    def _continues_evaluation(self) -> bool:
+        """Whether the step is one more of an evaluation that is open, and has one record for all."""
+        step, last = self.open, self.last_begun
+        return (
+            step is not None
+            and last is not None
+            and last.by_training
+            and last.mode in EVALUATIONS
+            and step.clock.mode is last.mode is self._clock.mode
+        )
 
     def end(self, *, interrupted: bool = False) -> None:
         """End the step and hand it over, marked if it was interrupted."""
@@ -230,6 +265,9 @@ class Recorder:
                     self.observes_beside = self.run.plan.only_beside
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 if isinstance(self.run.plan, DefaultPlan):
+                    if self.numbers_training:
+                        self._numbers = RecordNumbers(self._clock if self._first >= 0 else None)
+                        self._clock = self._clock._replace(by_training=True)
                     self._write_by = perf_counter() + CARRIED_SECONDS
                     self.system = SystemMetrics() if self.run.measures_system else None
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
@@ -338,7 +376,7 @@ class Recorder:
         self._idle = 0  # the next step has something to hand over
         self.capture.names.add(name)
         try:
-            if offer is Offer.AMEND and self._is_handed_over():
+            if (offer is Offer.AMEND or self._numbers is not None) and self._is_handed_over():
                 self._late_tensors().add(name, array, timestamp)
             elif is_scalar:
                 self.open_step().record_scalar(name, array, timestamp)
@@ -382,8 +420,12 @@ class Recorder:
             assert run is not None
             assert run.writer is not None
             assert step is not None
-            self.open = run.writer.open_step(step)
+            self.open = run.writer.open_step(self._saved_as(step))
         return self.open
+
+    def _saved_as(self, step: StepClock) -> StepClock:
+        """Return the step that values of this one are saved with."""
+        return step if self._numbers is None else self._numbers.clock_of(step)
 
     def _saves_digests_only(self) -> bool:
         plan = None if self.run is None else self.run.plan
@@ -402,14 +444,14 @@ class Recorder:
         run, step = self.run, self.last_step
         if self.open is not None or run is None or run.writer is None or step is None:
             return False
-        return run.writer.was_submitted(step)
+        return run.writer.was_submitted(self._saved_as(step))
 
     def _late_tensors(self) -> LateTensors:
         if self._late is None:
             assert self.run is not None
             assert self.run.writer is not None
             assert self.last_step is not None
-            self._late = self.run.writer.late_tensors(self.last_step)
+            self._late = self.run.writer.late_tensors(self._saved_as(self.last_step))
         return self._late
 
     # Handing over
@@ -428,6 +470,8 @@ class Recorder:
         try:
             if step is not None:
                 writer.submit(step)
+                if self._numbers is not None and step:
+                    self._numbers.take(step.clock)
             if late is not None:
                 writer.submit_late(late)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
@@ -457,6 +501,9 @@ class Recorder:
         self._write_by = perf_counter() + CARRIED_SECONDS
         if taken.is_empty:
             return
+        if self.open is None and self._numbers is not None and self.run is not None:
+            assert self.run.writer is not None
+            self.open = self.run.writer.open_step(self._numbers.after_last(step))
         if self.open is None and self._is_handed_over():
             for name, make, _ in taken.tensors():
                 self._late_tensors().add(name, make(), None)

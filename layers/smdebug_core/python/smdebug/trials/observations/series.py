@@ -14,6 +14,7 @@ from smdebug.files.observations import SERIES_COLUMNS, matrix
 from smdebug.mode_keys import ModeKeys
 
 GLOBAL = ModeKeys.GLOBAL
+_EVALUATIONS = [ModeKeys.EVAL.value, ModeKeys.PREDICT.value]
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,29 @@ def checked_rows(content: NDArray[Any], place: str) -> NDArray[np.float64]:
 
 
 def in_order(name: str, rows: NDArray[np.float64]) -> Series:
-    """The rows in order; if several rows describe a step in one mode, the last one counts.
-
-    In a run that was imported, a step of the training and its validation have the same number.
-    """
-    last = {(int(step), int(mode)): place for place, (step, mode) in enumerate(rows[:, :2])}
-    rows = rows[[last[moment] for moment in sorted(last)]]
+    """Return a series of rows of step, mode, step of the mode, value."""
+    rows = settled(rows)
     known = {mode.value: mode for mode in ModeKeys}
     modes = tuple(known.get(int(mode), GLOBAL) for mode in rows[:, 1])
     return Series(name, rows[:, 0].astype(np.int64), rows[:, 3], modes, rows[:, 2].astype(np.int64))
+
+
+def settled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one row for each step of each mode, in order: the last one that describes it.
+
+    A step of the training and the evaluation after it may have the same number. All batches of an evaluation
+    have one, and their mean counts.
+    """
+    own = np.where(np.isin(rows[:, 1], _EVALUATIONS), rows[:, 2], 0)
+    order = np.lexsort((own, rows[:, 1], rows[:, 0]))  # which keeps the order of equal ones
+    rows, own = rows[order], own[order]
+    is_next = np.any(rows[1:, :2] != rows[:-1, :2], axis=1)
+    if is_next.all():
+        return rows
+    rows = rows[np.append(is_next | (own[1:] != own[:-1]), True)]
+    begins = np.flatnonzero(np.append(True, np.any(rows[1:, :2] != rows[:-1, :2], axis=1)))
+    counts = np.diff(np.append(begins, len(rows)))
+    means = rows[begins + counts - 1]
+    several = counts > 1  # the mean of one value may differ from it in its last bit
+    means[several, 3] = (np.add.reduceat(rows[:, 3], begins) / counts)[several]
+    return means

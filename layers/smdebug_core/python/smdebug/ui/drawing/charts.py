@@ -17,6 +17,7 @@ from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.runs.evaluation.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
 from smdebug.trials.observations.one_step import ObservedStep
+from smdebug.trials.observations.series import settled
 from smdebug.trials.observations.whole_run import Observations
 from smdebug.ui.drawing.folded_rows import MOST_TENSORS, FoldedRows
 from smdebug.ui.drawing.matrices import BUDGET, Statistics
@@ -77,6 +78,7 @@ class Charts:
         self._saved: SavedValues | None = None
         self._waiting: dict[str, list[Rows]] = {}
         self._waits_through: dict[str, float] = {}
+        self._evaluating: dict[str, Rows] = {}
 
     @property
     def nbytes(self) -> int:
@@ -199,7 +201,7 @@ class Charts:
         """Note the values of a series: a row has a step, a mode, the step in it, and the value."""
         if not len(rows):
             return
-        if rows[:, 0].min() <= self._waits_through.get(name, -1):  # the training was resumed
+        if rows[:, 0].min() < self._waits_through.get(name, -1):  # the training was resumed
             self._settle(name)
         self._waiting.setdefault(name, []).append(rows)
         self._waits_through[name] = float(rows[:, 0].max())
@@ -209,20 +211,34 @@ class Charts:
         self._waits_through.pop(name, None)
         if not parts:
             return
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        # A step may have several values, such as after gradients were accumulated: the last one counts.
+        rows = settled(self._with_evaluation(name, np.concatenate(parts)))
         steps = rows[:, 0].astype(np.int64)
-        order = np.argsort(steps, kind="stable")
-        steps, rows = steps[order], rows[order]
-        is_last = np.append(steps[1:] != steps[:-1], True)
-        _pyramid_in(self.series, name).append(steps[is_last], rows[is_last, 3])
         for mode in () if name.startswith(f"{SYSTEM}/") else LABELS:
-            chosen = is_last & (rows[:, 1] == mode.value)
+            chosen = rows[:, 1] == mode.value
             if not chosen.any():
                 continue
             if mode is ModeKeys.TRAIN:
                 self.training_steps.note(rows[chosen, 0], rows[chosen, 2])
             _pyramid_in(self.lines.setdefault(mode.name, {}), name).append(steps[chosen], rows[chosen, 3])
+        # In the series of all modes, an evaluation gives way to the training step that has its number.
+        is_first = np.append(True, steps[1:] != steps[:-1])
+        trained = self.lines.get(ModeKeys.TRAIN.name, {}).get(name)
+        if trained is not None:
+            places = np.minimum(np.searchsorted(trained.steps, steps), len(trained) - 1)
+            is_first &= (rows[:, 1] == ModeKeys.TRAIN.value) | (trained.steps[places] != steps)
+        _pyramid_in(self.series, name).append(steps[is_first], rows[is_first, 3])
+
+    def _with_evaluation(self, name: str, rows: Rows) -> Rows:
+        """Return the rows, with those of the evaluation that was read last, if they continue it."""
+        known = self._evaluating.pop(name, None)
+        evaluates = np.isin(rows[:, 1], (ModeKeys.EVAL.value, ModeKeys.PREDICT.value))
+        if not evaluates.any():
+            return rows
+        if known is not None and known[0, 0] in rows[evaluates, 0]:
+            rows = np.concatenate([known, rows])
+            evaluates = np.append(np.ones(len(known), bool), evaluates)
+        self._evaluating[name] = rows[evaluates & (rows[:, 0] == rows[evaluates, 0].max())]
+        return rows
 
     def _kind(self, kind: str) -> Statistics:
         if kind not in self.kinds:
