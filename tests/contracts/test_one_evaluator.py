@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +13,20 @@ import numpy as np
 import pytest
 
 from functions.evaluation import rule_bench
+from smdebug.cli.main import main
 from smdebug.files.names import event_key
 from smdebug.rules.loading import load_rule_file
+from smdebug.runs.evaluation import rule_steps
 from smdebug.runs.evaluation.diagnosing import diagnose
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.rule_results import RuleResult
 from smdebug.runs.live_run import LiveRun
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RuleConfiguration
+from smdebug.ui.following.reading import RunReader
 from tests.functions.custom_rules.watched import RUN, Watched
 from tests.functions.saver import Saver
+from tests.reports.reading import answer_in
 
 STEPS = range(5)
 MARKED = np.arange(100, 132, dtype=np.float32)
@@ -209,23 +215,15 @@ def beside_a_training(run: Run, rule: str) -> Judged:
 
 
 def by_the_command(run: Run, rule: str) -> Judged:
-    import subprocess
-    import sys
-
     more = MORE.get(rule, {})
     words = ["evaluate", run.place, "--rule-file", run.file, "--rule", rule, "--json"]
     words += ["--start-step", str(more.get("start_step", 0))]
     words += ["--other-run", run.other] if "other_trials" in more else []
-    process = subprocess.run(
-        [sys.executable, "-m", "smdebug.cli", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
-    )
-    (answer,) = json.loads(process.stdout)
+    with redirect_stdout(StringIO()) as printed:
+        code = main(words)
+    (answer,) = json.loads(printed.getvalue())
     if answer["error"]:
-        assert process.returncode == 3
+        assert code == 3
         return Judged("failed", says=answer["error"])
     if answer["steps_found"]:
         return Judged("found", tuple(answer["steps_found"]))
@@ -236,6 +234,39 @@ def by_the_command(run: Run, rule: str) -> Judged:
 @pytest.mark.parametrize("way", [in_a_notebook, in_two_processes, beside_a_training, by_the_command])
 def test_on_this_machine_the_outcome_is(run: Run, rule: str, way: Callable[[Run, str], Judged]):
     answer, expected = way(run, rule), EXPECTED[rule]
+    assert answer[:2] == expected[:2]
+    assert answer.says.startswith(expected.says)
+
+
+# On the page and in a report
+
+# A file of rules names runs to compare with by their address in S3, so this one is evaluated without it.
+REPORTED = [rule for rule in EXPECTED if rule != "ComparesRuns"]
+
+
+def shown(page: Any, rule: str) -> Judged:
+    """What a page says of the rule."""
+    (answer,) = (each for each in page["rules"] if each["name"] == rule)
+    verdict = answer["state"].replace("not checked", "nothing to check")
+    says = answer["sentence"].removeprefix(f"{rule} failed: ") if verdict == "failed" else ""
+    return Judged(verdict, tuple(answer["steps_found"]), says)
+
+
+@pytest.fixture(scope="module")
+def report(run: Run) -> Any:
+    """What a report says that evaluates them all."""
+    page, rules = Path(run.file).with_name("report.html"), Path(run.file).with_name("rules.json")
+    own = [run.configuration(rule).to_dict() for rule in REPORTED]
+    rules.write_text(json.dumps({"default_rules": False, "rules": own}))
+    words = ["report", run.place, "--rule-file", run.file, "--rules", str(rules), "--output", str(page)]
+    with redirect_stdout(StringIO()):
+        assert main(words) == 1  # something was found
+    return answer_in(page.read_text())
+
+
+@pytest.mark.parametrize("rule", REPORTED)
+def test_in_a_report_the_outcome_is(report: Any, rule: str):
+    answer, expected = shown(report, rule), EXPECTED[rule]
     assert answer[:2] == expected[:2]
     assert answer.says.startswith(expected.says)
 
@@ -273,12 +304,13 @@ def test_of_a_deployed_rule_of_a_user_the_outcome_is(tmp_path: Path, rule: str):
         assert answer.says.startswith(expected.says)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-@pytest.mark.parametrize("rule", [rule for rule in EXPECTED if rule != "EndsItsProcess"])
-def test_of_a_deployed_built_in_rule_the_outcome_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
-):
-    """The rules stand in the catalog for this test; one that ends its process would end the function."""
+# Built-in rules: these stand in the catalog for a test. One that ends its process would end the caller, too.
+
+BUILT_IN = [rule for rule in EXPECTED if rule != "EndsItsProcess"]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rules.py").write_text(RULES)
     classes = vars(load_rule_file(str(tmp_path / "rules.py")))
 
@@ -290,7 +322,26 @@ def test_of_a_deployed_built_in_rule_the_outcome_is(
 
     monkeypatch.setattr(rule_bench, "find_rule", Entry)
     monkeypatch.setattr(rule_bench, "check", lambda configuration, catalog: None)
+    monkeypatch.setattr(rule_steps, "find_rule", Entry)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("rule", BUILT_IN)
+def test_of_a_deployed_built_in_rule_the_outcome_is(tmp_path: Path, rule: str):
     more = {**MORE.get(rule, {}), "parameters": {}, "repeat": "every_step", "source": None}
     answer, expected = deployed(Watched(tmp_path, rule=rule, **more)), EXPECTED[rule]
+    assert answer[:2] == expected[:2]
+    assert answer.says.startswith(expected.says)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("rule", BUILT_IN)
+def test_of_a_built_in_rule_on_the_page_the_outcome_is(run: Run, rule: str):
+    reader = RunReader(run.place, [run.configuration(rule)], is_alone=True)
+    while reader.advance(1):
+        pass
+    answer, expected = shown(reader.verdict, rule), EXPECTED[rule]
     assert answer[:2] == expected[:2]
     assert answer.says.startswith(expected.says)
