@@ -38,7 +38,7 @@ PRESENT = Only(present=True)
 
 
 @dataclass(frozen=True)
-class Change:
+class ItemChange:
     """One of several writes that happen together: attributes that are set, or the item that goes."""
 
     pk: str
@@ -76,7 +76,7 @@ class ItemStore(ItemReader, Protocol):
     def delete(self, pk: str, sk: str, only: Only = ALWAYS) -> None:
         """Remove the item; nothing happens if there is none. `Refused` if `only` does not hold."""
 
-    def change_together(self, changes: Sequence[Change]) -> None:
+    def change_together(self, changes: Sequence[ItemChange]) -> None:
         """All of these, of different items, or none. `Refused` if the condition of one does not hold."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.event_batches import write_batch
-from functions.ports import Change, ItemStore, Only, Refused
+from functions.ports import ItemChange, ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service.records import GroupRecord, RunRecord
 from smdebug.service.step_index import items
@@ -138,14 +138,14 @@ class RuleGroups:
         try:
             self._store.change_together(
                 [
-                    Change(pk, items.RUN, changed, only=Only(equal={"version": record.version})),
-                    Change(
+                    ItemChange(pk, items.RUN, changed, only=Only(equal={"version": record.version})),
+                    ItemChange(
                         pk,
                         items.group_sk(into.group),
                         items.progress_of_group(merged),
                         only=Only(equal={"token": into.token, "lease": 0, "cursor": into.cursor}),
                     ),
-                    Change(
+                    ItemChange(
                         pk,
                         items.group_sk(lane.group),
                         delete=True,

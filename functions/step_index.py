@@ -15,7 +15,7 @@ from functions.event_batches import Pending, pending
 from functions.ports import PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from functions.run_budgets import RunBudgets
-from smdebug.service.records import Layout, RunRecord, StepRecord
+from smdebug.service.records import RunRecord, StepLayout, StepRecord
 from smdebug.service.step_index import items
 from smdebug.service.step_index.closing_notes import closing_notes_of, closing_token
 from smdebug.service.step_index.items import RulesOfRun
@@ -202,13 +202,13 @@ class StepIndex:
         self._store.put(item)
         return kept
 
-    def layouts(self, run: str) -> dict[str, Layout]:
+    def layouts(self, run: str) -> dict[str, StepLayout]:
         found = self._store.query(
             items.run_pk(run), first=items.LAYOUT_PREFIX, last=items.LAYOUT_PREFIX + items.LAST
         )
         return {layout.digest: layout for layout in map(items.layout_of, found)}
 
-    def put_layout(self, run: str, layout: Layout) -> None:
+    def put_layout(self, run: str, layout: StepLayout) -> None:
         """Store a new layout, with the names of its tensors; an existing one is kept."""
         with suppress(Refused):
             self._store.put(items.item_of_layout(run, layout), Only(absent=True))

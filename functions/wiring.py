@@ -24,7 +24,7 @@ from functions.environment import (
     WebhookEnvironment,
     WorkflowAccess,
 )
-from functions.world import Settings, World
+from functions.world import AppSettings, World
 
 if TYPE_CHECKING:
     from functions.backtests.nightly import NightlyPorts
@@ -56,7 +56,7 @@ def world(given: type[IndexAccess]) -> World:
     )
 
 
-def settings(environment: IndexAccess) -> Settings:
+def settings(environment: IndexAccess) -> AppSettings:
     """Return the settings in the function's environment."""
     names = environment.custom_functions if isinstance(environment, CustomRuleNames) else {}
     of_all: dict[str, Any] = {
@@ -76,7 +76,7 @@ def settings(environment: IndexAccess) -> Settings:
             "rule_sources": environment.rule_sources,
             "partition": environment.rule_role.split(":")[1],
         }
-    return Settings(**of_all)
+    return AppSettings(**of_all)
 
 
 @cache

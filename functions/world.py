@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AppSettings:
     """The settings of the deployment, and the limits of the application; times in seconds.
 
     `infra/settings.py` holds the values of the settings, and their defaults.
@@ -67,6 +67,6 @@ class World:
     clock: Clock
     open_run: Callable[[str], Storage]
     lender: Lender
-    settings: Settings
+    settings: AppSettings
     kept_views: OrderedDict[str, Any] = field(default_factory=OrderedDict, compare=False)
     """Runs as read by this process, kept by `RuleBench` from one invocation to the next."""

@@ -29,7 +29,7 @@ from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
 from smdebug.service.costs import POLLERS, PRICED_IN, PRICES
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.service.step_index import items
 from smdebug.service.step_index.item_reader import Item
 from smdebug.service.step_index.items import token_of
@@ -268,7 +268,7 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
     assert group is not None
     MemoryItems.put(world.items, items.item_of_group(run, replace(group, cursor=first - 1)))
     names = ("gradient/fc", "loss", "weight/fc")
-    layout = Layout("0" * 16, names, "TRAIN", 0, tuple(saver.worker for saver in savers))
+    layout = StepLayout("0" * 16, names, "TRAIN", 0, tuple(saver.worker for saver in savers))
     MemoryItems.put(world.items, items.item_of_layout(run, layout))
     for saver in savers:
         saver.save(first - 1, {"gradient/fc": 1.0, "weight/fc": 1.0, "loss": 1.0})

@@ -21,7 +21,7 @@ from smdebug.service.costs import PRICES
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.live.run_index import RunIndex
 from smdebug.trials.observations.replicas import Digests, differences
-from smdebug.trials.stored.worker_steps import Arrival
+from smdebug.trials.stored.worker_steps import ArrivedIndex
 
 STEPS = 10_000
 RANKS = (1, 8, 1024)
@@ -110,7 +110,7 @@ def seconds_to_compare(ranks: int) -> tuple[float, float]:
     index, alike = RunIndex(), AlikeIndexFiles()
     begin = time.perf_counter()
     index.add(
-        Arrival(key, 10, f"worker_{rank}", alike.parse(data, file=key))
+        ArrivedIndex(key, 10, f"worker_{rank}", alike.parse(data, file=key))
         for rank, (key, data) in enumerate(files)
     )
     parsed = time.perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from functions.ports import ALWAYS, Change, Only, Refused, TooMuch
+from functions.ports import ALWAYS, ItemChange, Only, Refused, TooMuch
 from smdebug.service.step_index.attributes import (
     as_attribute,
     as_attributes,
@@ -85,10 +85,10 @@ class DynamoItems(ItemReader):
         condition = words.condition(only)
         self._ask("delete_item", Key=_key(pk, sk), **condition, **words.used())
 
-    def change_together(self, changes: Sequence[Change]) -> None:
+    def change_together(self, changes: Sequence[ItemChange]) -> None:
         self._call("transact_write_items", TransactItems=list(map(self._one_of_several, changes)))
 
-    def _one_of_several(self, change: Change) -> dict[str, Any]:
+    def _one_of_several(self, change: ItemChange) -> dict[str, Any]:
         words = _Words()
         sets = [f"{words.name(key)} = {words.value(new)}" for key, new in change.set.items()]
         condition = words.condition(change.only)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from functions.ports import ALWAYS, LARGEST_OBJECT, Change, Only, Refused, too_large
+from functions.ports import ALWAYS, LARGEST_OBJECT, ItemChange, Only, Refused, too_large
 from smdebug.exceptions import ObjectMissing
 from smdebug.service.step_index.item_reader import Item, ItemReader, KeyRange
 
@@ -84,7 +84,7 @@ class MemoryItems(ItemReader):
             _check(partition.items.get(sk), only)
             partition.remove(sk)
 
-    def change_together(self, changes: Sequence[Change]) -> None:
+    def change_together(self, changes: Sequence[ItemChange]) -> None:
         with self._lock:
             for change in changes:
                 partition = self._partitions.setdefault(change.pk, _Partition())

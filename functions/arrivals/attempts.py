@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
+from functions.decisions.messages import Arrival, FileKind, bucket_and_prefix
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.index import parse_index
@@ -40,14 +40,14 @@ def by_attempt(
         last_earlier = -1.0
         index_files_first = sorted(
             arrivals,
-            key=lambda arrival: (arrival.kind is Kind.INDEX, arrival.uploaded),
+            key=lambda arrival: (arrival.kind is FileKind.INDEX, arrival.uploaded),
             reverse=True,
         )
         for arrival in index_files_first:
             is_before = 0.0 < arrival.uploaded < last_earlier
-            if is_before or (arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)):
+            if is_before or (arrival.kind is FileKind.INDEX and not _is_current(world, record, arrival)):
                 earlier.append(arrival)
-                if arrival.kind is Kind.INDEX:
+                if arrival.kind is FileKind.INDEX:
                     last_earlier = max(last_earlier, arrival.uploaded)
             else:
                 current.append(arrival)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from functions.arrivals.attempts import MOST_ATTEMPTS
-from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
+from functions.decisions.messages import Arrival, FileKind, bucket_and_prefix
 from functions.run_record import report_lost_steps
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
@@ -18,7 +18,7 @@ from smdebug.service.records import RunRecord
 
 def record_closing_notes(world: World, record: RunRecord, arrivals: Iterable[Arrival]) -> bool:
     """Record the notes in the collections files that arrived; return whether there is one."""
-    keys = {arrival.key: arrival for arrival in arrivals if arrival.kind is Kind.COLLECTIONS}
+    keys = {arrival.key: arrival for arrival in arrivals if arrival.kind is FileKind.COLLECTIONS}
     notes = [_record_note(world, record, arrival) for arrival in keys.values()]
     return any(notes)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from functions.arrivals.attempts import by_attempt
 from functions.arrivals.steps import is_noted
-from functions.decisions.messages import Arrival, Kind, arrival_of, bucket_and_prefix
+from functions.decisions.messages import Arrival, FileKind, arrival_of, bucket_and_prefix
 from functions.ports import Listed
 from functions.world import World
 from smdebug.files.names import index_key
@@ -83,7 +83,7 @@ def listed_collections(world: World, record: RunRecord) -> list[Arrival]:
     return [
         arrival
         for arrival in arrivals
-        if arrival is not None and arrival.run == record.run and arrival.kind is Kind.COLLECTIONS
+        if arrival is not None and arrival.run == record.run and arrival.kind is FileKind.COLLECTIONS
     ]
 
 

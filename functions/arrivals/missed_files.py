@@ -21,7 +21,7 @@ from functions.decisions.doubts import (
     doubt_of,
     may_be_found,
 )
-from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
+from functions.decisions.messages import Arrival, FileKind, bucket_and_prefix
 from functions.lifecycle.announced_end import abandon
 from functions.step_index import Watched
 from functions.telemetry import log_problem, metrics
@@ -179,14 +179,14 @@ def _single_files(world: World, record: RunRecord) -> list[Arrival]:
     settled = world.clock.now() - NOTIFIED_WITHIN
     missed: list[Arrival] = []
 
-    def look(kind: Kind, key: str, worker: str = "") -> None:
+    def look(kind: FileKind, key: str, worker: str = "") -> None:
         written = world.objects.modified(bucket, prefix + key)
         if written is None or written > settled:
             return
         arrival = Arrival(record.run, kind, prefix + key, worker=worker, uploaded=written)
         is_new = (
             written > int(record.collections_uploaded)
-            if kind is Kind.COLLECTIONS
+            if kind is FileKind.COLLECTIONS
             else is_end_of(record, arrival)
         )
         if is_new:
@@ -194,9 +194,9 @@ def _single_files(world: World, record: RunRecord) -> list[Arrival]:
 
     if record.num_workers is not None and record.collections_uploaded:
         worker = record.collections_worker
-        look(Kind.COLLECTIONS, collections_key(worker), worker)
+        look(FileKind.COLLECTIONS, collections_key(worker), worker)
     if record.state in (RunState.RUNNING, RunState.SILENT):
-        look(Kind.END, END_MARKER)
+        look(FileKind.END, END_MARKER)
     if rules_were_missed(world, record):
-        missed.append(Arrival(record.run, Kind.RULES, f"{prefix}{RULES_FILE}"))
+        missed.append(Arrival(record.run, FileKind.RULES, f"{prefix}{RULES_FILE}"))
     return missed

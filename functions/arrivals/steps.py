@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from functions.arrivals.attempts import by_attempt
-from functions.decisions.messages import Arrival, Kind
+from functions.decisions.messages import Arrival, FileKind
 from functions.lifecycle.announced_end import announce_end
 from functions.lifecycle.silence import end_silence
 from functions.run_record import change, list_again
@@ -44,7 +44,7 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
             record.training_run,
             step,
             shard,
-            frozenset(token_of(file.worker, is_index=file.kind is Kind.INDEX) for file in together),
+            frozenset(token_of(file.worker, is_index=file.kind is FileKind.INDEX) for file in together),
             uploaded=max(file.uploaded for file in together),
             indexed=now,
         )
@@ -57,7 +57,7 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
 def is_noted(arrival: Arrival, known: dict[int, StepRecord]) -> bool:
     """Whether the step's record holds this file of this worker."""
     step = known.get(arrival.step, StepRecord(arrival.step))
-    return arrival.worker in (step.with_index if arrival.kind is Kind.INDEX else step.with_event)
+    return arrival.worker in (step.with_index if arrival.kind is FileKind.INDEX else step.with_event)
 
 
 def start_complete_steps(world: World, record: RunRecord, attempt: str) -> bool:

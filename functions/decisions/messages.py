@@ -21,7 +21,7 @@ from smdebug.files.names import LAST_STEP, STEPS_PER_INDEX_FOLDER, worker_in
 _SAGEMAKER_FOLDER = "debug-output"
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """The kinds of files of a run."""
 
     EVENT = "event"
@@ -35,7 +35,7 @@ class Arrival(NamedTuple):
     """A file of a run that has arrived."""
 
     run: str
-    kind: Kind
+    kind: FileKind
     key: str
     step: int = -1
     worker: str = ""
@@ -109,12 +109,12 @@ def arrival_of(bucket: str, key: str, *, uploaded: float = 0.0, sequencer: str =
         prefix, step, worker = match["prefix"], -1, ""
         if prefix is not None and not _is_plain(prefix):
             return None
-        if kind in (Kind.EVENT, Kind.INDEX):
+        if kind in (FileKind.EVENT, FileKind.INDEX):
             step, worker = int(match["step"]), worker_in(match["worker"])
-            folder = step if kind is Kind.EVENT else step // STEPS_PER_INDEX_FOLDER
+            folder = step if kind is FileKind.EVENT else step // STEPS_PER_INDEX_FOLDER
             if step > LAST_STEP or int(match["folder"]) != folder:
                 return None
-        elif kind is Kind.COLLECTIONS:
+        elif kind is FileKind.COLLECTIONS:
             worker = worker_in(match["worker"])
         run = bucket if prefix is None else f"{bucket}/{prefix}"
         return Arrival(run, kind, key, step, worker, uploaded, sequencer)
@@ -145,14 +145,14 @@ _PREFIX = r"(?:(?P<prefix>.*)/)?"
 _KEYS = tuple(
     (re.compile(_PREFIX + pattern, re.DOTALL), kind)
     for pattern, kind in (
-        (r"index/(?P<folder>[0-9]{9})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.json", Kind.INDEX),
+        (r"index/(?P<folder>[0-9]{9})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.json", FileKind.INDEX),
         (
             r"events/(?P<folder>[0-9]{12})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.tfevents",
-            Kind.EVENT,
+            FileKind.EVENT,
         ),
-        (r"collections/[0-9]{9}/(?P<worker>[^/]+)_collections\.json", Kind.COLLECTIONS),
-        (r"rules\.json", Kind.RULES),
-        (r"training_job_end\.ts", Kind.END),
+        (r"collections/[0-9]{9}/(?P<worker>[^/]+)_collections\.json", FileKind.COLLECTIONS),
+        (r"rules\.json", FileKind.RULES),
+        (r"training_job_end\.ts", FileKind.END),
     )
 )
 _NO_FOLDERS = frozenset({"", ".", ".."})

@@ -9,7 +9,7 @@ from functions.evaluation.shown_listing import ShownListing, attempts_of, may_ha
 from functions.step_index import StepIndex
 from smdebug.files.names import LAST_STEP
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout, RunRecord, StepRecord
+from smdebug.service.records import RunRecord, StepLayout, StepRecord
 from smdebug.storage import Storage
 from smdebug.trials.past.history import History, StepSummary
 from smdebug.trials.past.listed_history import ListedHistory
@@ -34,7 +34,7 @@ class IndexedHistory:
         self._run = record.run
         self._training_run = record.training_run
         self._starts = record.attempt_starts
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, StepLayout] = {}
         self._looked_up = False
 
     def at(self, step: int) -> StepSummary | None:
@@ -49,13 +49,13 @@ class IndexedHistory:
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         return None
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         if not self._looked_up:
             self._layouts.update(self._index.layouts(self._run))
             self._looked_up = True
         return self._layouts
 
-    def add_layout(self, layout: Layout) -> None:
+    def add_layout(self, layout: StepLayout) -> None:
         """Record a layout that was not seen before."""
         if layout.digest not in self.layouts():
             self._index.put_layout(self._run, layout)

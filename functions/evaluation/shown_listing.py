@@ -8,7 +8,7 @@ from typing import Any
 from functions.step_index import StepIndex
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout, RunRecord
+from smdebug.service.records import RunRecord, StepLayout
 from smdebug.storage import Storage
 from smdebug.trials.past.history import StepSummary
 from smdebug.trials.past.index_files import IndexFiles
@@ -67,7 +67,7 @@ class ShownListing:
         summary = self._listed.first(mode)
         return None if summary is None else self._shown(summary)
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         return self._listed.layouts()
 
     def _shown(self, summary: StepSummary) -> StepSummary | None:

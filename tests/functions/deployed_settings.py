@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from functions.decisions.tenants import Tenants
-from functions.world import Settings
+from functions.world import AppSettings
 
 KEPT_FOR = 90 * 86_400.0
 
 
-def settings(**changes: Any) -> Settings:
+def settings(**changes: Any) -> AppSettings:
     """Return those settings, with some changed."""
     defaults: dict[str, Any] = {
         "default_rules": ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing"),
@@ -19,4 +19,4 @@ def settings(**changes: Any) -> Settings:
         "silence_timeout": 6 * 3600.0,
         "tenants": Tenants((("all", "runs/"),)),
     }
-    return Settings(**{**defaults, **changes})
+    return AppSettings(**{**defaults, **changes})

@@ -30,7 +30,7 @@ from functions.lifecycle.summary import finish_run
 from functions.lifecycle.upkeep import tend
 from functions.rule_groups import GroupBusy
 from functions.step_index import StepIndex
-from functions.world import Settings, World
+from functions.world import AppSettings, World
 from smdebug.exceptions import ObjectMissing
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
@@ -150,7 +150,7 @@ class _NotifyingFolder(FolderStorage):
 class SmallWorld:
     """A stack in memory; with a folder, runs are saved there, for custom rules in their own processes."""
 
-    settings: Settings = field(default_factory=deployed_settings.settings)
+    settings: AppSettings = field(default_factory=deployed_settings.settings)
     folder: Path | None = None
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from functions.arrivals.closing_notes import record_closing_notes
 from functions.arrivals.collections_file import record_collections
 from functions.arrivals.rules_file import requested_rules
-from functions.decisions.messages import Arrival, Kind
+from functions.decisions.messages import Arrival, FileKind
 from functions.ports import too_large
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import collections_key
@@ -18,7 +18,7 @@ from smdebug.service.records import RunRecord
 from tests.functions.small_world import SmallWorld
 
 RUN = "runs/mnist"
-ARRIVAL = Arrival(RUN, Kind.COLLECTIONS, collections_key("worker_0"), worker="worker_0", uploaded=1.0)
+ARRIVAL = Arrival(RUN, FileKind.COLLECTIONS, collections_key("worker_0"), worker="worker_0", uploaded=1.0)
 
 
 class Storage:

@@ -2,10 +2,10 @@
 
 import json
 
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.requests.control import STOP_KEY
 
-ATTEMPT = Attempt("run-1", 1)
+ATTEMPT = StartedAttempt("run-1", 1)
 
 
 def ask(storage, **request):

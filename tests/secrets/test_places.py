@@ -16,7 +16,7 @@ from smdebug.config.hyperparameters import flat_config
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.collections_file import LostSteps
 from smdebug.files.names import ORIGIN, STOP_KEY
-from smdebug.files.observations import Layout
+from smdebug.files.observations import ObservationLayout
 from smdebug.files.origin import Origin
 from smdebug.files.zoom_request import ZoomRequest
 from smdebug.launching.scripts import main
@@ -279,7 +279,7 @@ def test_facts_that_an_older_version_has_written_have_no_secret():
         "arguments": {"hub_token": "qZ00001Xk9v", "learning_rate": 0.1, "max_depth": 6},
         "training": True,
     }
-    layout = Layout.from_array(Layout({}, facts).to_array(), "facts")
+    layout = ObservationLayout.from_array(ObservationLayout({}, facts).to_array(), "facts")
     assert layout.facts["arguments"] == {"hub_token": LEFT_OUT, "learning_rate": 0.1, "max_depth": 6}
     assert layout.facts["training"] is True
 

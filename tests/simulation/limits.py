@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from functions.adapters.in_memory import MemoryItems
-from functions.ports import ALWAYS, Change, Only
+from functions.ports import ALWAYS, ItemChange, Only
 
 ITEM = 400 * 1024
 ACTIONS = 100  # of one transaction
@@ -37,7 +37,7 @@ class LimitedItems(MemoryItems):
         _at_most(ITEM, size_of(item), f"the item {sk}")
         return item
 
-    def change_together(self, changes: Sequence[Change]) -> None:
+    def change_together(self, changes: Sequence[ItemChange]) -> None:
         _at_most(ACTIONS, len(changes), "a transaction")
         super().change_together(changes)
 

@@ -17,7 +17,7 @@ from smdebug.files.observations import (
     SAMPLES,
     SERIES,
     STATISTICS,
-    Layout,
+    ObservationLayout,
     ObservedTensor,
     Rows,
 )
@@ -117,7 +117,7 @@ class Source:
     def __init__(self) -> None:
         self._arrays: dict[tuple[str, int], Callable[[], Any]] = {}
         self._facts: dict[int, dict[str, Any]] = {}
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: dict[int, ObservationLayout] = {}
         self._derived: dict[int, dict[str, Any]] = {}
         self._last: tuple[Any, int] | None = None
 
@@ -141,7 +141,7 @@ class Source:
     def _layout(self, step: int, tensors: dict[str, Rows], lasting: dict[str, Any]) -> int:
         now = (tensors, copy.deepcopy(lasting))
         if self._last is None or self._last[0] != now:
-            self._layouts[step], self._derived[step] = Layout(*now), {}
+            self._layouts[step], self._derived[step] = ObservationLayout(*now), {}
             self._last = (now, step)
         return self._last[1]
 
@@ -150,13 +150,13 @@ class Source:
     def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]:
         return self._facts[step]
 
-    def layout_at(self, at: Any, worker: str | None = None) -> Layout:
+    def layout_at(self, at: Any, worker: str | None = None) -> ObservationLayout:
         return self._layouts[at]
 
     def value_of(self, name: str, step: int, worker: str | None = None) -> Any:
         return self._arrays[name, step]()
 
-    def derived_from(self, layout: Layout) -> dict[str, Any]:
+    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]:
         (at,) = (at for at, known in self._layouts.items() if known is layout)
         return self._derived[at]
 

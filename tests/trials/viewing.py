@@ -12,7 +12,7 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import SMDebugError
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import COLLECTIONS_FOLDER, INDEX_FOLDER, step_file
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.storage import ByteSpan, Storage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
@@ -83,7 +83,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.steps: dict[int, StepSummary] = {}
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, StepLayout] = {}
         self.asked: list[tuple[Any, ...]] = []
 
     def record(self, trial: AsOfTrial, summary: StepSummary) -> StepSummary:
@@ -110,7 +110,7 @@ class Recorder:
     def first(self, mode: Any = None) -> StepSummary | None:
         return self.memory.first(mode)
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         self.asked.append(("layouts",))
         return self._layouts
 

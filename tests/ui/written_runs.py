@@ -9,7 +9,7 @@ import numpy as np
 
 import smdebug
 from smdebug import modes
-from smdebug.files.observations import SERIES, STATISTICS, Layout, ObservedTensor, json_array
+from smdebug.files.observations import SERIES, STATISTICS, ObservationLayout, ObservedTensor, json_array
 from smdebug.numbers.rows import COLUMN, COLUMNS, QUANTILES
 
 
@@ -71,7 +71,7 @@ class WrittenRun:
         losses = [self.loss(int(each)) for each in since]
         if self.written_through < 0:
             shown = tuple(ObservedTensor(name, (16, 16), "float32") for name in self.names)
-            layout = Layout({"gradients": shown}, {"modules": [["Net", "Net", False]]})
+            layout = ObservationLayout({"gradients": shown}, {"modules": [["Net", "Net", False]]})
             self.first_saved = step
             self.hook.record("smdebug/layout", layout.to_array())
         rows = np.stack([since, modes_of, mode_steps, losses], axis=1)

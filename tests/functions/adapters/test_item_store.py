@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
-from functions.ports import Change, ItemStore, Only, Refused
+from functions.ports import ItemChange, ItemStore, Only, Refused
 from tests.support.mocked_aws import mocked_aws
 
 
@@ -192,11 +192,11 @@ def test_an_item_that_has_changed_is_not_deleted(store, pk):
 def test_several_changes_happen_together_or_not_at_all(store, pk):
     store.put({"pk": pk, "sk": "a", "n": 1})
     store.put({"pk": pk, "sk": "b", "n": 1})
-    first = Change(pk, "a", {"n": 2}, only=Only(equal={"n": 1}))
+    first = ItemChange(pk, "a", {"n": 2}, only=Only(equal={"n": 1}))
     with pytest.raises(Refused):
-        store.change_together([first, Change(pk, "b", delete=True, only=Only(equal={"n": 9}))])
+        store.change_together([first, ItemChange(pk, "b", delete=True, only=Only(equal={"n": 9}))])
     assert [item["n"] for item in store.query(pk)] == [1, 1]
-    store.change_together([first, Change(pk, "b", delete=True), Change(pk, "c", {"new": True})])
+    store.change_together([first, ItemChange(pk, "b", delete=True), ItemChange(pk, "c", {"new": True})])
     assert store.query(pk) == [{"pk": pk, "sk": "a", "n": 2}, {"pk": pk, "sk": "c", "new": True}]
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from functions.decisions.messages import (
     Arrival,
+    FileKind,
     JobEnded,
-    Kind,
     NotUnderstood,
     arrival_of,
     arrivals_in,
@@ -21,11 +21,11 @@ from smdebug.files.names import END_MARKER, collections_key, event_key, index_ke
 
 WORKERS = ["worker_0", "worker_12345678", "a_b", "/job:worker/replica:0/device:GPU:0"]
 FILES = [
-    *((event_key(20, worker), Kind.EVENT, 20, worker) for worker in WORKERS),
-    *((index_key(7_000_123, worker), Kind.INDEX, 7_000_123, worker) for worker in WORKERS),
-    (collections_key("worker_0"), Kind.COLLECTIONS, -1, "worker_0"),
-    ("rules.json", Kind.RULES, -1, ""),
-    (END_MARKER, Kind.END, -1, ""),
+    *((event_key(20, worker), FileKind.EVENT, 20, worker) for worker in WORKERS),
+    *((index_key(7_000_123, worker), FileKind.INDEX, 7_000_123, worker) for worker in WORKERS),
+    (collections_key("worker_0"), FileKind.COLLECTIONS, -1, "worker_0"),
+    ("rules.json", FileKind.RULES, -1, ""),
+    (END_MARKER, FileKind.END, -1, ""),
 ]
 
 
@@ -169,4 +169,4 @@ def test_a_sagemaker_job_is_known_by_where_it_saves():
     assert job_of("b/mnist-2026") is None
     assert job_of("b/debug-output") is None
     assert bucket_and_prefix("b") == ("b", "")
-    assert Arrival("b/r", Kind.END, "r/x").run == "b/r"
+    assert Arrival("b/r", FileKind.END, "r/x").run == "b/r"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import smdebug
-from smdebug.runs.evaluation.following import Following, Kind
+from smdebug.runs.evaluation.following import ChangeKind, Following
 from smdebug.runs.live_run import LiveRun, State
 from smdebug.runs.opening import open_run
 
@@ -63,13 +63,13 @@ def test_a_problem_opens_and_resolves_while_the_run_grows(tmp_path, rules):
     assert following.advance() == []
     training.step(1.0, 11.0)
     (opened,) = following.advance()
-    assert (opened.kind, opened.step, opened.issue.what) == (Kind.OPENED, 2, "loss 11.0 at 3")
+    assert (opened.kind, opened.step, opened.issue.what) == (ChangeKind.OPENED, 2, "loss 11.0 at 3")
     assert opened.issue.advice == ("Lower it.",)
     training.step(12.0)
     assert (following.advance(), len(following.open_issues)) == ([], 1)
     training.step(2.0)
     (resolved,) = following.advance()
-    assert (resolved.kind, resolved.step, following.open_issues) == (Kind.RESOLVED, 4, ())
+    assert (resolved.kind, resolved.step, following.open_issues) == (ChangeKind.RESOLVED, 4, ())
     assert [issue.last for issue in following.issues] == [3]
     training.hook.close()
     following.advance()
@@ -80,10 +80,10 @@ def test_a_problem_that_came_and_went_between_two_looks_is_reported(tmp_path, ru
     training = Training(tmp_path / "run")
     training.step(1.0, 11.0, 1.0)
     following = Following(open_run(tmp_path / "run"), ["High"], file=rules)
-    assert [change.kind for change in following.advance()] == [Kind.OPENED, Kind.RESOLVED]
+    assert [change.kind for change in following.advance()] == [ChangeKind.OPENED, ChangeKind.RESOLVED]
     assert following.advance() == []
     training.step(12.0)
-    assert [change.kind for change in following.advance()] == [Kind.OPENED]
+    assert [change.kind for change in following.advance()] == [ChangeKind.OPENED]
     assert len(following.open_issues) == 1
 
 
@@ -104,7 +104,7 @@ def test_a_rule_that_fails_ends_alone(tmp_path, rules):
     training.step(1.0, 1.0, 1.0, 99.0)
     training.hook.close()
     following = Following(open_run(tmp_path / "run"), ["Fails", "High"], file=rules)
-    assert [change.kind for change in following.advance()] == [Kind.OPENED]
+    assert [change.kind for change in following.advance()] == [ChangeKind.OPENED]
     assert following.failed == {"Fails": "at step 2: KeyError: 'gone'"}
 
 

@@ -8,31 +8,33 @@ import pytest
 
 from smdebug.diagnosis import Issue
 from smdebug.exceptions import SMDebugValueError
-from smdebug.runs.evaluation.gating import Age, Judged, Outcome, decide, in_words, seconds_of
+from smdebug.runs.evaluation.gating import Age, GatedRun, GateOutcome, decide, in_words, seconds_of
 
-FINE = Judged(issues=(), passed=("A",), failed=(), left_out=0, last_step=10, has_ended=True, has_found=False)
+FINE = GatedRun(
+    issues=(), passed=("A",), failed=(), left_out=0, last_step=10, has_ended=True, has_found=False
+)
 ISSUE = Issue("vanishing gradient", "small", since=4, last=8)
 YOUNG = Age(5.0, 10.0)
 
 
 def test_a_run_passes_if_nothing_speaks_against_it():
-    assert decide(FINE, YOUNG, must_have_ended=True).outcome is Outcome.PASSED
+    assert decide(FINE, YOUNG, must_have_ended=True).outcome is GateOutcome.PASSED
 
 
 @pytest.mark.parametrize(
     ("changed", "age", "outcome"),
     [
-        ({"issues": (ISSUE,), "failed": ("B",)}, Age(99.0, 10.0), Outcome.FAILING),
-        ({"has_found": True}, YOUNG, Outcome.FAILING),
-        ({"failed": ("B",)}, YOUNG, Outcome.UNREADABLE),
-        ({"left_out": 1}, Age(99.0, 10.0), Outcome.UNREADABLE),
-        ({}, Age(10.5, 10.0), Outcome.STALE),
-        ({}, Age(None, 10.0), Outcome.STALE),
-        ({"has_ended": False}, Age(99.0, 10.0), Outcome.STALE),
-        ({"has_ended": False}, YOUNG, Outcome.NOT_ENDED),
-        ({"passed": ()}, YOUNG, Outcome.NOT_CHECKED),
-        ({}, Age(10.0, 10.0), Outcome.PASSED),
-        ({}, Age(None), Outcome.PASSED),
+        ({"issues": (ISSUE,), "failed": ("B",)}, Age(99.0, 10.0), GateOutcome.FAILING),
+        ({"has_found": True}, YOUNG, GateOutcome.FAILING),
+        ({"failed": ("B",)}, YOUNG, GateOutcome.UNREADABLE),
+        ({"left_out": 1}, Age(99.0, 10.0), GateOutcome.UNREADABLE),
+        ({}, Age(10.5, 10.0), GateOutcome.STALE),
+        ({}, Age(None, 10.0), GateOutcome.STALE),
+        ({"has_ended": False}, Age(99.0, 10.0), GateOutcome.STALE),
+        ({"has_ended": False}, YOUNG, GateOutcome.NOT_ENDED),
+        ({"passed": ()}, YOUNG, GateOutcome.NOT_CHECKED),
+        ({}, Age(10.0, 10.0), GateOutcome.PASSED),
+        ({}, Age(None), GateOutcome.PASSED),
     ],
 )
 def test_findings_count_first_then_gaps_then_age(changed, age, outcome):

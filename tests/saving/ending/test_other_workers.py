@@ -11,11 +11,11 @@ from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import COLLECTIONS_FOLDER, END_MARKER
 from smdebug.saving.ending import other_workers
 from smdebug.saving.ending.other_workers import wait_for_workers
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.storage.memory import MemoryStorage
 from tests.support.faulty_storage import FaultyStorage, failing
 
-ATTEMPT = Attempt("run", 1)
+ATTEMPT = StartedAttempt("run", 1)
 
 
 def collections_file(storage, worker, meta):
@@ -161,4 +161,4 @@ def test_hooks_of_one_process_may_close_in_any_order(monkeypatch):
     for hook in hooks:
         hook.close()
     assert storage.exists("training_job_end.ts")
-    assert wait_for_workers(storage, Attempt("", 0), 2)
+    assert wait_for_workers(storage, StartedAttempt("", 0), 2)

@@ -8,7 +8,7 @@ import pytest
 import smdebug
 from smdebug import modes
 from smdebug.exceptions import DamagedFile, SMDebugValueError, TensorUnavailableForStep
-from smdebug.files.observations import FACTS, LAYOUT, Layout, ObservedTensor, json_array
+from smdebug.files.observations import FACTS, LAYOUT, ObservationLayout, ObservedTensor, json_array
 from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import COLUMNS, MEASURED, SAMPLE_BYTES, SAMPLE_SIZE
 from smdebug.saving.arrays.adapter import FrameworkAdapter
@@ -221,7 +221,7 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_damaged_layout_is_an_error_that_names_the_place(kind):
     with pytest.raises(DamagedFile, match="layout of run"):
-        Layout.from_array(HOSTILE[kind], "layout of run")
+        ObservationLayout.from_array(HOSTILE[kind], "layout of run")
 
 
 @pytest.mark.parametrize(

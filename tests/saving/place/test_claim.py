@@ -12,7 +12,7 @@ import pytest
 import smdebug
 from smdebug.files.names import CLAIM
 from smdebug.saving.place import claim
-from smdebug.saving.place.claim import Claim, Outcome, Owner
+from smdebug.saving.place.claim import Claim, ClaimOutcome, Owner
 from smdebug.storage.memory import MemoryStorage
 from tests.support.faulty_storage import FaultyStorage
 
@@ -34,40 +34,40 @@ def a_dead_process():
 def test_the_first_process_to_ask_gets_the_claim():
     storage = MemoryStorage()
     mine, another = Claim(storage), Claim(storage)
-    assert mine.take() is Outcome.MINE
-    assert another.take() is Outcome.NOT_MINE
+    assert mine.take() is ClaimOutcome.MINE
+    assert another.take() is ClaimOutcome.NOT_MINE
     assert another.owner.is_me()
     mine.release()
     assert not storage.exists(CLAIM)
-    assert another.take() is Outcome.MINE
+    assert another.take() is ClaimOutcome.MINE
 
 
 def test_a_live_process_keeps_its_claim():
     assert Claim(claimed_by(pid=os.getppid(), born=claim._birth_of(os.getppid()))).take() is (
-        Outcome.NOT_MINE
+        ClaimOutcome.NOT_MINE
     )
 
 
 def test_a_claim_of_a_dead_process_is_taken_over():
     storage = claimed_by(pid=a_dead_process())
-    assert Claim(storage).take() is Outcome.TAKEN_OVER
+    assert Claim(storage).take() is ClaimOutcome.TAKEN_OVER
     assert Owner(**json.loads(storage.read(CLAIM))).is_me()
 
 
 def test_a_later_process_with_the_same_pid_is_a_different_one():
-    assert Claim(claimed_by(born="1")).take() is Outcome.TAKEN_OVER
+    assert Claim(claimed_by(born="1")).take() is ClaimOutcome.TAKEN_OVER
 
 
 @pytest.mark.parametrize(
     ("silent_for", "outcome"),
     [
-        (-5, Outcome.NOT_MINE),  # its clock is ahead
-        (10, Outcome.NOT_MINE),
-        (claim.RENEWED_EVERY, Outcome.NOT_MINE),
-        (2 * claim.RENEWED_EVERY, Outcome.NOT_MINE),  # it was late once
-        (599, Outcome.NOT_MINE),
-        (600, Outcome.TAKEN_OVER),
-        (1000, Outcome.TAKEN_OVER),
+        (-5, ClaimOutcome.NOT_MINE),  # its clock is ahead
+        (10, ClaimOutcome.NOT_MINE),
+        (claim.RENEWED_EVERY, ClaimOutcome.NOT_MINE),
+        (2 * claim.RENEWED_EVERY, ClaimOutcome.NOT_MINE),  # it was late once
+        (599, ClaimOutcome.NOT_MINE),
+        (600, ClaimOutcome.TAKEN_OVER),
+        (1000, ClaimOutcome.TAKEN_OVER),
     ],
 )
 def test_another_machine_has_to_renew_its_claim_within_ten_minutes(silent_for, outcome, monkeypatch):
@@ -95,7 +95,7 @@ def test_a_claim_without_an_owner_is_stale(content, monkeypatch):
     monkeypatch.setattr(claim, "SECONDS_WITHOUT_OWNER", 0.05)
     storage = MemoryStorage()
     storage.write(CLAIM, content)
-    assert Claim(storage).take() is Outcome.TAKEN_OVER
+    assert Claim(storage).take() is ClaimOutcome.TAKEN_OVER
 
 
 def test_renewing_is_rare(monkeypatch):

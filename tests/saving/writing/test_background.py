@@ -16,7 +16,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.writing import background
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.step_recording import StepRecording
-from smdebug.saving.writing.write_outcome import Outcome
+from smdebug.saving.writing.write_outcome import WriteOutcome
 from smdebug.storage.base import Storage
 from smdebug.storage.memory import MemoryStorage
 from tests.saving.background_jobs import job_of, levels, recorded, steps_in, submit
@@ -27,7 +27,7 @@ def test_what_is_submitted_is_there_after_close():
     storage = MemoryStorage()
     writer = BackgroundWriter(storage)
     assert submit(writer, *range(20)) == [True] * 20
-    assert writer.close() == Outcome(20, (), 0, None)
+    assert writer.close() == WriteOutcome(20, (), 0, None)
     assert steps_in(storage) == list(range(20))
     assert writer.last_committed == 19
     assert not writer.failed
@@ -82,7 +82,7 @@ def test_closing_does_not_wait_for_the_end_of_a_pause(monkeypatch):
     writer = BackgroundWriter(MemoryStorage(), patience=30.0)
     writer.pause()
     submit(writer, 1)
-    assert writer.close() == Outcome(1, (), 0, None)
+    assert writer.close() == WriteOutcome(1, (), 0, None)
 
 
 @pytest.mark.parametrize(("interval", "pauses"), [(3, {0, 3, 6}), (1, set())])
@@ -101,9 +101,9 @@ def test_a_hook_pauses_it_in_saved_steps_that_are_followed_by_others(interval, p
 def test_closing_twice_changes_nothing_and_a_closed_writer_accepts_nothing(log_records):
     writer = BackgroundWriter(MemoryStorage())
     submit(writer, 1)
-    assert writer.close() == writer.close() == Outcome(1, (), 0, None)
+    assert writer.close() == writer.close() == WriteOutcome(1, (), 0, None)
     assert submit(writer, 2) == [False]
-    assert BackgroundWriter(MemoryStorage()).close() == Outcome(0, (), 0, None)
+    assert BackgroundWriter(MemoryStorage()).close() == WriteOutcome(0, (), 0, None)
     assert levels(log_records) == []
 
 

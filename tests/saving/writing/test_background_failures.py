@@ -14,7 +14,7 @@ from smdebug.files.names import step_file
 from smdebug.saving.writing import background
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.step_recording import StepJob
-from smdebug.saving.writing.write_outcome import Outcome
+from smdebug.saving.writing.write_outcome import WriteOutcome
 from smdebug.storage.memory import MemoryStorage
 from tests.saving.background_jobs import QUICKLY, levels, recorded, steps_in, submit
 from tests.support.faulty_storage import FULL, FaultyStorage, failing, tearing
@@ -51,7 +51,7 @@ def test_the_error_names_what_failed_and_what_was_lost(log_records):
     storage = FaultyStorage(lambda number, call, key: failing() if "0000003_" in key else None)
     writer = BackgroundWriter(storage)
     submit(writer, *range(5))
-    assert writer.close() == Outcome(4, (3,), 0, str(FULL))
+    assert writer.close() == WriteOutcome(4, (3,), 0, str(FULL))
     (error,) = [record.getMessage() for record in log_records if record.levelno == logging.ERROR]
     assert storage.location in error
     assert "the disk is full" in error
@@ -67,7 +67,7 @@ def test_an_outage_shorter_than_the_patience_loses_nothing(log_records):
     writer.drain()
     broken.clear()
     assert submit(writer, 3, 4) == [True, True]
-    assert writer.close() == Outcome(2, (1, 2), 0, str(FULL))
+    assert writer.close() == WriteOutcome(2, (1, 2), 0, str(FULL))
     assert steps_in(storage) == [3, 4]
 
 

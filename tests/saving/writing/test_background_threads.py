@@ -10,7 +10,7 @@ import textwrap
 import threading
 
 from smdebug.saving.writing.background import BackgroundWriter
-from smdebug.saving.writing.write_outcome import Outcome
+from smdebug.saving.writing.write_outcome import WriteOutcome
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from tests.saving.background_jobs import job_of, recorded, steps_in, submit
@@ -38,7 +38,7 @@ def test_a_killed_thread_is_replaced():
     kill(thread)
     outcome = writer.close()
     go_on.set()
-    assert outcome == Outcome(2, (0,), 0, "SystemExit: ")
+    assert outcome == WriteOutcome(2, (0,), 0, "SystemExit: ")
     assert steps_in(storage) == [1, 2]
 
 
@@ -68,7 +68,7 @@ def test_without_threads_the_steps_are_written_at_close(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", refuse)
     writer = BackgroundWriter(storage)
     assert submit(writer, 1, 2, 3) == [True] * 3
-    assert writer.close() == Outcome(2, (1,), 0, str(FULL))
+    assert writer.close() == WriteOutcome(2, (1,), 0, str(FULL))
     assert steps_in(storage) == [2, 3]
 
 

@@ -16,12 +16,12 @@ from functions.adapters.in_memory import MemoryItems
 from functions.step_index import StepIndex
 from smdebug.service.records import (
     GroupRecord,
-    Layout,
     RuleConfiguration,
     RuleRecord,
     RuleStatus,
     RunRecord,
     RunState,
+    StepLayout,
     StepRecord,
 )
 from smdebug.service.step_index import items
@@ -142,7 +142,7 @@ GROUP_RECORDS = built(
     outbox=OUTBOXES,
 )
 LAYOUTS = built(
-    Layout,
+    StepLayout,
     digest=NAMES,
     names=st.lists(TEXT, max_size=4).map(tuple),
     mode=TEXT,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smdebug.files.observations import FACTS, LAYOUT, SERIES, STATISTICS, Layout, ObservedTensor, json_array
+from smdebug.files.observations import (
+    FACTS,
+    LAYOUT,
+    SERIES,
+    STATISTICS,
+    ObservationLayout,
+    ObservedTensor,
+    json_array,
+)
 from smdebug.numbers.rows import COLUMNS
 from smdebug.storage.memory import MemoryStorage
 from tests.support.looking import each
@@ -19,7 +27,7 @@ def observations():
     for step in range(2):
         for rank in range(3):
             value = 10.0 * rank + step
-            layout = Layout(
+            layout = ObservationLayout(
                 {"weights": (ObservedTensor(f"w{rank}", (rank + 1,), "float32"),)}, {"rank": rank}
             )
             observed = {

@@ -13,7 +13,7 @@ from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.files.names import INDEX_FOLDER, index_key, step_file
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.storage import ByteSpan
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.past.as_of import AsOfTrial
@@ -60,7 +60,7 @@ def held_at(step: int) -> dict[str, Any]:
 class EndlessHistory:
     """A step index with every step up to a distant one, which counts its queries."""
 
-    def __init__(self, layouts: Mapping[str, Layout]):
+    def __init__(self, layouts: Mapping[str, StepLayout]):
         self._layouts = layouts
         self._digests = {layout.mode: digest for digest, layout in layouts.items()}
         self.questions: list[tuple[Any, ...]] = []
@@ -84,13 +84,13 @@ class EndlessHistory:
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         return self._summary(4 if mode is EVAL else 0)
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         self.questions.append(("layouts",))
         return self._layouts
 
 
 @pytest.fixture(scope="module")
-def layouts() -> Mapping[str, Layout]:
+def layouts() -> Mapping[str, StepLayout]:
     run = EndlessRun()
     view = view_of(run, MemoryHistory())
     digests = [view.move_to(step, WORKERS).layout for step in range(5)]
@@ -101,7 +101,7 @@ def layouts() -> Mapping[str, Layout]:
 class Runs:
     """A view of the endless run and of another one, and what was asked of both."""
 
-    def __init__(self, layouts: Mapping[str, Layout]):
+    def __init__(self, layouts: Mapping[str, StepLayout]):
         self.storage, self.other_storage = FarStorage(EndlessRun()), FarStorage(EndlessRun())
         self.history, self.other_history = EndlessHistory(layouts), EndlessHistory(layouts)
         collections = collections_of(EndlessRun())
@@ -154,7 +154,7 @@ class Runs:
         return costs
 
 
-def test_seven_rules_cost_as_much_at_step_100_000_as_at_step_10(layouts: Mapping[str, Layout]):
+def test_seven_rules_cost_as_much_at_step_100_000_as_at_step_10(layouts: Mapping[str, StepLayout]):
     early, late = Runs(layouts), Runs(layouts)
     assert early.evaluate(10) == late.evaluate(100_000) == 3
     costs = early.costs()
@@ -168,7 +168,7 @@ def test_seven_rules_cost_as_much_at_step_100_000_as_at_step_10(layouts: Mapping
     assert costs["returned"] <= 24
 
 
-def test_rules_that_look_at_the_step_alone_cost_two_gets_a_worker(layouts: Mapping[str, Layout]):
+def test_rules_that_look_at_the_step_alone_cost_two_gets_a_worker(layouts: Mapping[str, StepLayout]):
     for step in (10, 100_000):
         runs = Runs(layouts)
         runs.evaluate(step, *(runs.rules[number] for number in (0, 1, 4)))
@@ -178,7 +178,7 @@ def test_rules_that_look_at_the_step_alone_cost_two_gets_a_worker(layouts: Mappi
 
 
 def test_the_next_step_costs_its_own_files_since_those_before_are_warm(
-    layouts: Mapping[str, Layout],
+    layouts: Mapping[str, StepLayout],
 ):
     runs = Runs(layouts)
     runs.evaluate(100_000)
@@ -189,7 +189,7 @@ def test_the_next_step_costs_its_own_files_since_those_before_are_warm(
         assert costs["gets"] == costs["gets of the other"] == 2 * len(WORKERS)
 
 
-def test_a_value_of_long_ago_costs_two_gets_and_its_tensors_none(layouts: Mapping[str, Layout]):
+def test_a_value_of_long_ago_costs_two_gets_and_its_tensors_none(layouts: Mapping[str, StepLayout]):
     runs = Runs(layouts)
     view = runs.view
     view.move_to(100_000, WORKERS)
@@ -209,7 +209,7 @@ def test_a_value_of_long_ago_costs_two_gets_and_its_tensors_none(layouts: Mappin
     assert runs.costs()["gets"] == 0
 
 
-def test_a_step_of_a_mode_is_found_in_few_questions(layouts: Mapping[str, Layout]):
+def test_a_step_of_a_mode_is_found_in_few_questions(layouts: Mapping[str, StepLayout]):
     runs = Runs(layouts)
     runs.view.move_to(100_000, WORKERS)
     for mode, mode_step, step in ((TRAIN, 79_999, 99_998), (TRAIN, 12, 15), (EVAL, 3_000, 15_004)):
@@ -221,7 +221,7 @@ def test_a_step_of_a_mode_is_found_in_few_questions(layouts: Mapping[str, Layout
     assert runs.view.global_step(TRAIN, 80_001) is None
 
 
-def test_who_requires_tensors_has_each_file_fetched_once(layouts: Mapping[str, Layout]):
+def test_who_requires_tensors_has_each_file_fetched_once(layouts: Mapping[str, StepLayout]):
     class Requiring(Rule):
         def set_required_tensors(self, step: int) -> None:
             self.req_tensors.add(".*", [step - 1, step], should_match_regex=True)
@@ -236,7 +236,7 @@ def test_who_requires_tensors_has_each_file_fetched_once(layouts: Mapping[str, L
 
 
 def test_the_values_of_all_workers_are_fetched_as_soon_as_those_of_a_second_are_asked_for(
-    layouts: Mapping[str, Layout],
+    layouts: Mapping[str, StepLayout],
 ):
     runs = Runs(layouts)
     runs.view.move_to(100_000, WORKERS)
@@ -249,7 +249,7 @@ def test_the_values_of_all_workers_are_fetched_as_soon_as_those_of_a_second_are_
     assert len(runs.storage.gets("events")) == 3
 
 
-def test_a_long_backlog_takes_no_more_memory_than_a_short_one(layouts: Mapping[str, Layout]):
+def test_a_long_backlog_takes_no_more_memory_than_a_short_one(layouts: Mapping[str, StepLayout]):
     history = EndlessHistory(layouts)
     view = view_of(EndlessRun(), history, index_budget=100_000)
 
@@ -271,7 +271,7 @@ def test_a_long_backlog_takes_no_more_memory_than_a_short_one(layouts: Mapping[s
     assert after - before < 500 * 4000
 
 
-def test_what_was_read_of_earlier_steps_can_be_dropped(layouts: Mapping[str, Layout]):
+def test_what_was_read_of_earlier_steps_can_be_dropped(layouts: Mapping[str, StepLayout]):
     runs = Runs(layouts)
     for step in (100, 101):
         runs.view.move_to(step, WORKERS)
@@ -284,7 +284,9 @@ def test_what_was_read_of_earlier_steps_can_be_dropped(layouts: Mapping[str, Lay
 
 
 @pytest.mark.parametrize(("budget", "read_again"), [(0, True), (1 << 20, False)])
-def test_only_so_much_of_earlier_steps_is_kept(layouts: Mapping[str, Layout], budget: int, read_again: bool):
+def test_only_so_much_of_earlier_steps_is_kept(
+    layouts: Mapping[str, StepLayout], budget: int, read_again: bool
+):
     far = FarStorage(EndlessRun())
     view = view_of(EndlessRun(), EndlessHistory(layouts), far=far, index_budget=budget)
     for step in (100, 101):

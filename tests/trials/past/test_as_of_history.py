@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.past.history import ChainedHistory, MemoryHistory, StepSummary
 from smdebug.trials.past.listed_history import ListedHistory
@@ -64,7 +64,7 @@ def test_a_history_in_memory_goes_back_step_by_step(
 def test_a_recent_history_survives_json_and_says_how_far_it_reaches(
     summaries: list[StepSummary], through: int, count: int
 ) -> None:
-    layouts = [Layout("TRAIN", ("a",), "TRAIN", 3, ("w",)), Layout("late", ("b",), "EVAL", 31)]
+    layouts = [StepLayout("TRAIN", ("a",), "TRAIN", 3, ("w",)), StepLayout("late", ("b",), "EVAL", 31)]
     recent = MemoryHistory.recent(MemoryHistory(summaries, layouts), through, count)
     again = MemoryHistory.from_dict(json.loads(json.dumps(recent.to_dict())))
     up_to = [s for s in sorted(summaries) if s.step <= through]
@@ -192,7 +192,7 @@ def test_a_gap_of_a_million_steps_is_crossed_in_few_listings():
 def test_what_was_handed_over_and_what_lies_behind_make_one_history(
     summaries: list[StepSummary], step: int, count: int, mode: ModeKeys | None
 ) -> None:
-    whole = MemoryHistory(summaries, [Layout("TRAIN", ("a",), "TRAIN", 0)])
+    whole = MemoryHistory(summaries, [StepLayout("TRAIN", ("a",), "TRAIN", 0)])
     older = Asked(whole)
     chained = ChainedHistory(MemoryHistory.recent(whole, 40, count), older)
     assert list(chained.before(step, mode)) == list(whole.before(step, mode))

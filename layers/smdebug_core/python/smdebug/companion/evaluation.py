@@ -16,7 +16,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.files.names import STOP_KEY
 from smdebug.plain_text import escaped
 from smdebug.rules.loading import rules_in_file
-from smdebug.runs.evaluation.following import Change, Kind
+from smdebug.runs.evaluation.following import ChangeKind, IssueChange
 from smdebug.runs.live_run import LiveRun
 from smdebug.secrets.texts import redacted
 from smdebug.service.records import STOP_TRAINING
@@ -56,7 +56,7 @@ class Companion:
             self._watch.note_progress()
         self._report_error()
         for change in changes:
-            if change.kind is Kind.OPENED:
+            if change.kind is ChangeKind.OPENED:
                 self._report(change)
             else:
                 report(f"smdebug: resolved at step {change.step:,}: {headline(change.issue)}")
@@ -68,7 +68,7 @@ class Companion:
             self._reported_error = error
             report(f"smdebug: {self._run.path} cannot be evaluated now: {error}")
 
-    def _report(self, change: Change) -> None:
+    def _report(self, change: IssueChange) -> None:
         lines = as_text(change.issue)
         report(f"smdebug: {self._run.path}: {lines[0]}", *lines[1:])
         self._alerts.send(f"{self._run.path}: {lines[0]}", "\n".join(lines[1:]))
@@ -76,7 +76,7 @@ class Companion:
             self._is_stop_requested = True
             self._request_stop(headline(change.issue))
 
-    def _wants_stop(self, change: Change) -> bool:
+    def _wants_stop(self, change: IssueChange) -> bool:
         following = self._run.following
         return following is not None and any(
             action.get("name") == STOP_TRAINING

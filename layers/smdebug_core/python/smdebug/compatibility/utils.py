@@ -30,7 +30,7 @@ from smdebug.files import names
 from smdebug.files.event_writing import as_saved_array
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.error_agent import ErrorHandlingAgent
-from smdebug.saving.place.claim import Claim, Outcome
+from smdebug.saving.place.claim import Claim, ClaimOutcome
 from smdebug.storage import open_storage
 
 MODE_PLUGIN_NAME = "mode"
@@ -253,7 +253,7 @@ def is_first_process(path: str, is_dir: bool = True) -> bool:
     """Claim the run in that folder and return whether this process is the first; on S3 always True."""
     if is_s3(path)[0]:
         return True
-    return Claim(open_storage(_folder_of(path, is_dir))).take() is not Outcome.NOT_MINE
+    return Claim(open_storage(_folder_of(path, is_dir))).take() is not ClaimOutcome.NOT_MINE
 
 
 def remove_claim_file(path: str, is_dir: bool = True) -> None:

@@ -82,7 +82,7 @@ class Rows(tuple[ObservedTensor, ...]):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ObservationLayout:
     """Which tensor each row of each kind belongs to, and facts that hold until the next layout."""
 
     tensors: Mapping[str, tuple[ObservedTensor, ...]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Layout:
         return json_array({"version": VERSION, "tensors": rows, "facts": dict(self.facts)})
 
     @classmethod
-    def from_array(cls, array: NDArray[Any], place: str) -> Layout:
+    def from_array(cls, array: NDArray[Any], place: str) -> ObservationLayout:
         """The layout that an array holds; `DamagedFile`, naming `place`, if it holds none."""
         payload = json_object(array, place)
         kinds = payload.get("tensors")

@@ -30,7 +30,7 @@ from smdebug.files.names import (
     SERIES,
     collections_key,
 )
-from smdebug.files.observations import FACTS, LAYOUT, Layout, json_array
+from smdebug.files.observations import FACTS, LAYOUT, ObservationLayout, json_array
 from smdebug.files.origin import ImportedFrom, Origin
 from smdebug.importing.facts import facts_of
 from smdebug.importing.names import LOSS, targets_of
@@ -38,7 +38,7 @@ from smdebug.importing.records import Details, Found, ImportedRun, Point, Target
 from smdebug.importing.sorting import SortedPoints, Value
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.hooks.loop_hook import NeutralCollections
-from smdebug.saving.place.attempt import Attempt, new_run_id
+from smdebug.saving.place.attempt import StartedAttempt, new_run_id
 from smdebug.saving.place.finished import remove_run
 from smdebug.saving.writing.step_writer import StepWriter
 from smdebug.storage import open_storage
@@ -137,7 +137,7 @@ class _Writer:
         self._storage = storage
         self._targets = targets
         self._details = details
-        self._attempt = Attempt(new_run_id(storage.location, 1))
+        self._attempt = StartedAttempt(new_run_id(storage.location, 1))
         self._collections = NeutralCollections(create_default=True)
         self._collections.set_num_workers(1)
         self._collections.get(OBSERVED_COLLECTION).include([f"^{OBSERVATIONS}"])
@@ -212,7 +212,7 @@ class _Writer:
         ) as writer:
             if self._layout_step is None:
                 self._layout_step = step
-                writer.write_tensor(LAYOUT, Layout({}, self._facts).to_array(), time)
+                writer.write_tensor(LAYOUT, ObservationLayout({}, self._facts).to_array(), time)
             writer.write_tensor(FACTS, json_array({"imported": True, "layout": self._layout_step}), time)
             for series, of_series in sorted(rows.items()):
                 ordered = sorted(of_series, key=lambda row: row[0])  # stable: training first

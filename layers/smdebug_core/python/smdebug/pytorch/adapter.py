@@ -9,8 +9,8 @@ import torch
 
 from smdebug.pytorch.ranks import rank_and_size
 from smdebug.pytorch.tensors.arrays import (
-    Change,
     Copied,
+    TensorChange,
     as_array,
     copy_values,
     is_flattened,
@@ -38,12 +38,12 @@ class TorchAdapter(FrameworkAdapter):
             return as_array(value)
         if isinstance(value, Copied):
             return value.array
-        return as_array(value.values()) if isinstance(value, Change) else super().to_array(value)
+        return as_array(value.values()) if isinstance(value, TensorChange) else super().to_array(value)
 
     def owns_its_memory(self, value: Any, array: Array) -> bool:
         if isinstance(value, torch.Tensor):
             return owns_its_values(value, array)
-        return isinstance(value, Copied | Change) or super().owns_its_memory(value, array)
+        return isinstance(value, Copied | TensorChange) or super().owns_its_memory(value, array)
 
     def copy(self, target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
         copy_values(target, source)
@@ -68,7 +68,7 @@ class TorchAdapter(FrameworkAdapter):
         return TorchMeasurer()
 
     def measure(self, value: Any, measurer: Any, *, digest: bool) -> Measured | InBatch | None:
-        if isinstance(value, Change):
+        if isinstance(value, TensorChange):
             return measure(value.now, before=value.before)
         if not isinstance(value, torch.Tensor):
             return super().measure(value, measurer, digest=digest)
@@ -83,7 +83,7 @@ class TorchAdapter(FrameworkAdapter):
         return found
 
     def form(self, value: Any) -> tuple[tuple[int, ...], str]:
-        if isinstance(value, Change):
+        if isinstance(value, TensorChange):
             value = value.now
         if not isinstance(value, torch.Tensor):
             return super().form(value)

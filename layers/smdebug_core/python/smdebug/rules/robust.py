@@ -71,7 +71,7 @@ def best_so_far(
     return best
 
 
-class Change(NamedTuple):
+class LevelChange(NamedTuple):
     """Where a series changes its level."""
 
     place: int
@@ -82,17 +82,19 @@ class Change(NamedTuple):
     """How many robust standard deviations lie between the levels."""
 
 
-def change_point(values: ArrayLike, *, least: int = 3) -> Change | None:
+def change_point(values: ArrayLike, *, least: int = 3) -> LevelChange | None:
     """Where the level of a series changes most, with at least `least` values on either side.
 
     The levels are medians, so that a spike is not a change. None if the series is too short or constant.
     """
     numbers = np.asarray(values, np.float64)
-    best: Change | None = None
+    best: LevelChange | None = None
     for index in range(least, len(numbers) - least + 1):
         before, after = numbers[:index], numbers[index:]
         spread = max(mad(before), mad(after), 1e-3 * abs(median(before)), 1e-30)
-        change = Change(index, median(before), median(after), abs(median(after) - median(before)) / spread)
+        change = LevelChange(
+            index, median(before), median(after), abs(median(after) - median(before)) / spread
+        )
         if math.isfinite(change.score) and (best is None or change.score > best.score):
             best = change
     return best if best is not None and best.before != best.after else None

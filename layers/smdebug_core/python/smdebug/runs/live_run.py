@@ -11,7 +11,7 @@ from enum import Enum
 from smdebug.amounts import counted
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import END_MARKER
-from smdebug.runs.evaluation.following import Change, Following
+from smdebug.runs.evaluation.following import Following, IssueChange
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.secrets.texts import redacted_line
@@ -51,7 +51,7 @@ class LiveRun:
     """The steps that no rule can check, because they are not there."""
     _loss_reader: LossReader | None = field(default=None, repr=False)
 
-    def advance(self) -> list[Change]:
+    def advance(self) -> list[IssueChange]:
         """Read and evaluate what is new; return which problems were opened or resolved."""
         try:
             changes = self._advance()
@@ -98,7 +98,7 @@ class LiveRun:
     def losses(self) -> list[float]:
         return [] if self.training_loss is None else self.training_loss.values.tolist()
 
-    def _advance(self) -> list[Change]:
+    def _advance(self) -> list[IssueChange]:
         following = self.following
         if following is None:
             trial = open_run(self.path)

@@ -22,7 +22,7 @@ from smdebug.runs.training_loss import TrainingLoss, has_series, loss_names, of_
 from smdebug.trials import Trial
 from smdebug.trials.stored.attempts import Attempt
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
-from smdebug.trials.stored.worker_steps import Layout, Spans
+from smdebug.trials.stored.worker_steps import IndexLayout, Spans
 
 _LOSS_POINTS = 60
 _MOST_LOSSES = 20
@@ -210,9 +210,9 @@ class _Usage:
         self.last_step: dict[str, int] = {}
         self.first_saved: float | None = None
         self.last_saved: float | None = None
-        written: Counter[tuple[Layout, Spans]] = Counter()
-        layouts: Counter[frozenset[Layout]] = Counter()
-        last_step: dict[Layout, int] = {}
+        written: Counter[tuple[IndexLayout, Spans]] = Counter()
+        layouts: Counter[frozenset[IndexLayout]] = Counter()
+        last_step: dict[IndexLayout, int] = {}
         for step, workers in sorted(trial.index.at.items()):
             here = set()
             for part in workers.values():
@@ -234,7 +234,7 @@ class _Usage:
             for name in layout.tensor_names:
                 self.last_step[name] = max(step, self.last_step.get(name, step))
 
-    def _add(self, layout: Layout, spans: Spans, times: int) -> None:
+    def _add(self, layout: IndexLayout, spans: Spans, times: int) -> None:
         for name, places in layout.of_tensor.items():
             saved = self.saved[name]
             positions = list(places.reductions.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smdebug.service.client import Debugger, connect
-    from smdebug.service.findings import ActionOutcome, FindingEvent
+    from smdebug.service.findings import ActionRecord, FindingEvent
     from smdebug.service.log_lines import LogLine
     from smdebug.service.news import News
     from smdebug.service.records import RuleConfiguration, RuleStatus, RunState

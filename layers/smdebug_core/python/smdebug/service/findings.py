@@ -81,7 +81,7 @@ def finding_event(detail: Mapping[str, Any]) -> FindingEvent:
 
 
 @dataclass(frozen=True)
-class ActionOutcome(PlainData):
+class ActionRecord(PlainData):
     """The outcome of an action that a finding requested."""
 
     columns: ClassVar = ("at", "name", "done", "message")
@@ -97,10 +97,10 @@ class ActionOutcome(PlainData):
     rule_id: str = ""
 
 
-def action_outcome(rule_id: str, body: Mapping[str, Any]) -> ActionOutcome:
+def action_outcome(rule_id: str, body: Mapping[str, Any]) -> ActionRecord:
     """The outcome in a record of the step index."""
     action = _mapping(body.get("action"))
-    return ActionOutcome(
+    return ActionRecord(
         finding_id=str(body.get("finding_id", "")),
         name=str(action.get("name", "")),
         action=dict(action),

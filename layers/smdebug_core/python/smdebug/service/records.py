@@ -299,7 +299,7 @@ class GroupRecord:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StepLayout:
     """The names of the tensors in some steps, and the first of these steps."""
 
     digest: str

@@ -19,7 +19,7 @@ from smdebug.files.names import STOP_KEY
 from smdebug.plain_text import nearest_of
 from smdebug.service import sagemaker_statuses
 from smdebug.service.attached_rules import AttachedRules, RequestedRules
-from smdebug.service.findings import ActionOutcome, FindingEvent, action_outcome, finding_event
+from smdebug.service.findings import ActionRecord, FindingEvent, action_outcome, finding_event
 from smdebug.service.log_lines import LogLine, LogReader
 from smdebug.service.news import News
 from smdebug.service.records import RuleConfiguration, RunRecord, RunState
@@ -139,13 +139,13 @@ class WatchedRun:
         found.reverse()
         return Rows(found, FindingEvent.columns, "No findings.")
 
-    def actions(self, finding_id: str | None = None) -> Rows[ActionOutcome]:
+    def actions(self, finding_id: str | None = None) -> Rows[ActionRecord]:
         """Return the outcomes of all actions, or of those that one finding requested."""
         first = items.ACTION_PREFIX + (f"{finding_id}#" if finding_id else "")
         found = self._index.query(items.run_pk(self.run), first=first, last=first + items.LAST)
         outcomes = [action_outcome(str(item.get("rule", "")), items.unpacked(item["body"])) for item in found]
         outcomes.sort(key=lambda outcome: outcome.at.timestamp() if outcome.at else 0.0)
-        return Rows(outcomes, ActionOutcome.columns, "No actions were requested.")
+        return Rows(outcomes, ActionRecord.columns, "No actions were requested.")
 
     def _newest_first(self, first: str, last: str) -> Iterator[Item]:
         pk = items.run_pk(self.run)

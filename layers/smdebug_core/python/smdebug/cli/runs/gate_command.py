@@ -72,7 +72,7 @@ def command(
     within --max-age, and with 7 if the run has not ended, with --ended.
     """
     from smdebug.runs.evaluation.diagnosing import diagnose
-    from smdebug.runs.evaluation.gating import Age, Judged, decide, seconds_of
+    from smdebug.runs.evaluation.gating import Age, GatedRun, decide, seconds_of
 
     limit = None if max_age is None else seconds_of(max_age)
     trial = open_path(path, attempt)
@@ -84,7 +84,7 @@ def command(
     last_step = max(trial.steps(), default=None)
     saved_at = None if last_step is None else trial.saved_at(last_step)
     age = Age(None if saved_at is None else max(0.0, time.time() - saved_at), limit)
-    judged = Judged(
+    judged = GatedRun(
         issues=found.issues,
         passed=found.passed,
         failed=list(found.failed),

@@ -22,7 +22,7 @@ from smdebug.cli.arguments.inputs import read_file
 from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
 
 if TYPE_CHECKING:
-    from smdebug.runs.evaluation.following import Change
+    from smdebug.runs.evaluation.following import IssueChange
     from smdebug.runs.left_out import LeftOut
     from smdebug.runs.live_run import LiveRun
 
@@ -157,11 +157,11 @@ class _Screen:
         self._screen = LiveScreen()
         self._ended: set[str] = set()
 
-    def changes(self, run: LiveRun, changes: Sequence[Change]) -> None:
-        from smdebug.runs.evaluation.following import Kind
+    def changes(self, run: LiveRun, changes: Sequence[IssueChange]) -> None:
+        from smdebug.runs.evaluation.following import ChangeKind
 
         for change in changes:
-            if change.kind is Kind.OPENED:
+            if change.kind is ChangeKind.OPENED:
                 self._screen.print_above(*issue_lines(change.issue, run=run.path))
             else:
                 title = _title(change)
@@ -197,7 +197,7 @@ class _Events:
     def __init__(self) -> None:
         self._last: dict[str, Any] = {}
 
-    def changes(self, run: LiveRun, changes: Sequence[Change]) -> None:
+    def changes(self, run: LiveRun, changes: Sequence[IssueChange]) -> None:
         for change in changes:
             issue = change.issue.to_dict()
             print_json_line(
@@ -239,7 +239,7 @@ class _Events:
             print_json_line(event)
 
 
-def _title(change: Change) -> str:
+def _title(change: IssueChange) -> str:
     from smdebug.diagnosis.wording import title_of
 
     return title_of(change.issue)

@@ -68,7 +68,7 @@ class Copied(NamedTuple):
     array: np.ndarray[Any, Any]
 
 
-class Change(NamedTuple):
+class TensorChange(NamedTuple):
     """What has changed of a plain tensor on the CPU, which is subtracted when it is needed."""
 
     now: torch.Tensor

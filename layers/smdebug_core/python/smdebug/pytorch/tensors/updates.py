@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from smdebug.numbers.rows import SAMPLE_SIZE
-from smdebug.pytorch.tensors.arrays import PLAIN, Change, is_plain
+from smdebug.pytorch.tensors.arrays import PLAIN, TensorChange, is_plain
 from smdebug.pytorch.tensors.rows import is_measurable, sampled
 from smdebug.saving.arrays.measurer import SMALL
 
@@ -129,14 +129,14 @@ class Updates:
 
     def _changes(
         self, before: Iterable[tuple[str, torch.Tensor]]
-    ) -> Iterator[tuple[str, torch.Tensor | Change]]:
+    ) -> Iterator[tuple[str, torch.Tensor | TensorChange]]:
         for name, values in before:
             kept = self._kept[name]
             now = _sample(values) if self.are_sampled else values
             if now.shape != kept.shape:  # a step may replace a parameter's values
                 continue
             if now.is_cpu and now.numel() > SMALL and now.dtype is kept.dtype and is_plain(now):
-                yield f"update/{name}", Change(now, kept)
+                yield f"update/{name}", TensorChange(now, kept)
             else:
                 torch.sub(now, kept, out=kept)
                 yield f"update/{name}", kept

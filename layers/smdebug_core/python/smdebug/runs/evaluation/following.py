@@ -27,7 +27,7 @@ from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """What happened to a problem."""
 
     OPENED = "opened"
@@ -35,10 +35,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Change:
+class IssueChange:
     """A problem that was opened or resolved."""
 
-    kind: Kind
+    kind: ChangeKind
     step: int
     """The last step that was evaluated."""
     issue: Issue
@@ -89,7 +89,7 @@ class Following:
 
     def advance(
         self, *, most_steps: int | None = None, progress: Callable[[int], Any] = lambda steps: None
-    ) -> list[Change]:
+    ) -> list[IssueChange]:
         """Evaluate the steps that are new, at most `most_steps` of them; return what changed."""
         known = self.trial.steps()
         ended = self.trial.loaded_all_steps
@@ -108,7 +108,7 @@ class Following:
                 rule.end()
         return self._changes()
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[IssueChange]:
         found = any(rule.has_found_more() for rule in self._followed)
         if found:
             self._all = tuple(issues_of(self.trial, self.results))
@@ -117,13 +117,15 @@ class Following:
         # A problem may have come and gone within the steps evaluated together: it is opened all the same.
         reopened = {key for key in now if key not in self._open}
         changes = [
-            Change(Kind.OPENED, self.last_step, issue)
+            IssueChange(ChangeKind.OPENED, self.last_step, issue)
             for issue in self._all
             if key_of(issue) not in self._seen or key_of(issue) in reopened
         ]
         was_open = {**self._open, **{key_of(change.issue): change.issue for change in changes}}
         changes += [
-            Change(Kind.RESOLVED, self.last_step, issue) for key, issue in was_open.items() if key not in now
+            IssueChange(ChangeKind.RESOLVED, self.last_step, issue)
+            for key, issue in was_open.items()
+            if key not in now
         ]
         self._seen.update(map(key_of, self._all))
         self._open = now

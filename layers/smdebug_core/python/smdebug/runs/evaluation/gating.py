@@ -17,7 +17,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
 
 
-class Outcome(Enum):
+class GateOutcome(Enum):
     """What a gate says of a run. Only `PASSED` lets it through."""
 
     PASSED = "passed"
@@ -48,7 +48,7 @@ class Age:
 
 
 @dataclass(frozen=True)
-class Judged:
+class GatedRun:
     """What is known of a run when its gate decides."""
 
     issues: Sequence[Issue]
@@ -68,7 +68,7 @@ class Judged:
 class Decision:
     """The outcome, and why, in a sentence."""
 
-    outcome: Outcome
+    outcome: GateOutcome
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,30 +76,32 @@ class Decision:
         return {"outcome": self.outcome.value, "reason": self.reason}
 
 
-def decide(run: Judged, age: Age, *, must_have_ended: bool = False) -> Decision:
+def decide(run: GatedRun, age: Age, *, must_have_ended: bool = False) -> Decision:
     """Return whether the run passes.
 
     Findings count first. Then nothing may be unread or too old, and something must have been checked.
     """
     if run.issues:
         more = f", and {counted(len(run.issues) - 1, 'other problem')}" if len(run.issues) > 1 else ""
-        return Decision(Outcome.FAILING, f"{headline(run.issues[0])}{more}.")
+        return Decision(GateOutcome.FAILING, f"{headline(run.issues[0])}{more}.")
     if run.has_found:
-        return Decision(Outcome.FAILING, "A rule has detected a problem.")
+        return Decision(GateOutcome.FAILING, "A rule has detected a problem.")
     if run.failed:
-        return Decision(Outcome.UNREADABLE, f"{', '.join(run.failed)} failed.")
+        return Decision(GateOutcome.UNREADABLE, f"{', '.join(run.failed)} failed.")
     if run.left_out:
-        return Decision(Outcome.UNREADABLE, "Part of the run is missing or damaged.")
+        return Decision(GateOutcome.UNREADABLE, "Part of the run is missing or damaged.")
     if age.is_beyond:
-        return Decision(Outcome.STALE, _why_stale(run, age))
+        return Decision(GateOutcome.STALE, _why_stale(run, age))
     if must_have_ended and not run.has_ended:
-        return Decision(Outcome.NOT_ENDED, "The run has not ended: it is still training, or it was killed.")
+        return Decision(
+            GateOutcome.NOT_ENDED, "The run has not ended: it is still training, or it was killed."
+        )
     if not run.passed:
-        return Decision(Outcome.NOT_CHECKED, "No rule had anything to check.")
-    return Decision(Outcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.")
+        return Decision(GateOutcome.NOT_CHECKED, "No rule had anything to check.")
+    return Decision(GateOutcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.")
 
 
-def _why_stale(run: Judged, age: Age) -> str:
+def _why_stale(run: GatedRun, age: Age) -> str:
     limit = in_words(age.limit or 0.0)
     if run.last_step is None:
         return "No step was saved."

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smdebug.diagnosis.places import layer_of
-from smdebug.files.observations import Layout
+from smdebug.files.observations import ObservationLayout
 
 
-def modules_of(layout: Layout) -> list[str]:
+def modules_of(layout: ObservationLayout) -> list[str]:
     """Return the names of the modules, in the order in which the model has them."""
     modules = layout.facts.get("modules")
     rows = modules if isinstance(modules, list) else []
     return [str(row[0]) for row in rows if isinstance(row, list) and row]
 
 
-def layers_of(layout: Layout | None) -> dict[str, int]:
+def layers_of(layout: ObservationLayout | None) -> dict[str, int]:
     """Return the place of each layer: as its output was computed, else as the model names it."""
     if layout is None:
         return {}
@@ -25,7 +25,7 @@ def layers_of(layout: Layout | None) -> dict[str, int]:
     return _merged(list(computed_layers(layout)), list(dict.fromkeys(parameters)))
 
 
-def computed_layers(layout: Layout) -> tuple[str, ...]:
+def computed_layers(layout: ObservationLayout) -> tuple[str, ...]:
     """Return the layers whose outputs were observed, as they were computed."""
     return tuple(dict.fromkeys(layer_of(name) for name in layout.names("outputs")))
 

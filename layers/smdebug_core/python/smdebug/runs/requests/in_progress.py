@@ -9,14 +9,14 @@ from smdebug.files.names import END_MARKER
 from smdebug.trials import Trial
 
 
-class Attempt(NamedTuple):
+class RequestedAttempt(NamedTuple):
     """Which attempt at a run a request is for, as far as its files say."""
 
     run_id: str | None
     training_run: int | None
 
 
-def attempt_in_progress(trial: Trial, what: str) -> Attempt:
+def attempt_in_progress(trial: Trial, what: str) -> RequestedAttempt:
     """Return the attempt that saves to the run; raise `SMDebugRuntimeError` if it has ended.
 
     The error says that no training is left to do `what`.
@@ -28,7 +28,7 @@ def attempt_in_progress(trial: Trial, what: str) -> Attempt:
         )
     meta = trial.collection_manager.meta
     run_id, training_run = meta.get("run_id"), meta.get("training_run")
-    return Attempt(
+    return RequestedAttempt(
         run_id if isinstance(run_id, str) else None,
         training_run if isinstance(training_run, int) else None,
     )

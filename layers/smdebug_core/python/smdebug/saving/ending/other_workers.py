@@ -13,7 +13,7 @@ from smdebug.exceptions import StorageError, StorageUnavailable
 from smdebug.files.collections_file import CLOSED
 from smdebug.files.names import COLLECTIONS_FOLDER, collections_worker
 from smdebug.logger import get_logger
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.deadline import within
 from smdebug.storage.base import Storage
 
@@ -22,7 +22,7 @@ _CHECK_EVERY = 0.2
 
 
 def wait_for_workers(
-    storage: Storage, attempt: Attempt, how_many: int | None, *, except_for: int = 0
+    storage: Storage, attempt: StartedAttempt, how_many: int | None, *, except_for: int = 0
 ) -> bool:
     """Wait until that many workers have closed; return False if it takes too long or is unknown.
 
@@ -36,7 +36,7 @@ def wait_for_workers(
         return False
 
 
-def _wait(storage: Storage, attempt: Attempt, how_many: int | None, except_for: int) -> bool:
+def _wait(storage: Storage, attempt: StartedAttempt, how_many: int | None, except_for: int) -> bool:
     deadline = time.monotonic() + WAITS_FOR
     closed: set[str] = set()
     begun: set[str] = set()
@@ -69,7 +69,7 @@ def _wait(storage: Storage, attempt: Attempt, how_many: int | None, except_for: 
         time.sleep(_CHECK_EVERY)
 
 
-def _has_closed(collections_file: bytes, attempt: Attempt) -> bool | None:
+def _has_closed(collections_file: bytes, attempt: StartedAttempt) -> bool | None:
     """Return whether the file's worker has closed; None if the file is not of this attempt."""
     try:
         meta = json.loads(collections_file)["_meta"]

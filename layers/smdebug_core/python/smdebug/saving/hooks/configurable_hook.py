@@ -27,7 +27,7 @@ from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.ending.closing import write_all
 from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.options import HookOptions
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.leftovers import remove_leftovers
 from smdebug.saving.place.origin_writing import RunOrigin, described
 from smdebug.saving.place.places import get_tensorboard_dir, place_for_a_run
@@ -343,7 +343,7 @@ class ConfigurableHook(singleton.AnyHook):
     def _run_writer(self, num_workers: int) -> RunWriter:
         assert self.worker is not None
         assert self.access is not None
-        attempt = Attempt.of(
+        attempt = StartedAttempt.of(
             self._storage,
             self.worker,
             num_workers,
@@ -368,7 +368,7 @@ class ConfigurableHook(singleton.AnyHook):
             tensorboard_dir=self.tensorboard_dir if saves_scalars else None,
         )
 
-    def _stop_check(self, attempt: Attempt | None) -> StopCheck | None:
+    def _stop_check(self, attempt: StartedAttempt | None) -> StopCheck | None:
         """The chief reads the control object, for its attempt of the run; the others only agree."""
         look_every = self.options.look_for_stop
         if look_every is None:

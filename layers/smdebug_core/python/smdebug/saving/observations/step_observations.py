@@ -23,7 +23,7 @@ from smdebug.files.observations import (
     SERIES,
     STATISTICS,
     SYSTEM,
-    Layout,
+    ObservationLayout,
     ObservedTensor,
     json_array,
 )
@@ -203,9 +203,9 @@ class StepObservations:
         names = {kind: _new(_Names, ((known := kinds[kind].names), len(known))) for kind in observed}
         return StepTaken(series, observed, facts, layout, names, self._digests_only)
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> ObservationLayout:
         tensors = {kind: tuple(known.tensors.values()) for kind, known in self._kinds.items()}
-        return Layout(tensors, dict(self._lasting))
+        return ObservationLayout(tensors, dict(self._lasting))
 
     def _place(self, known: _Kind, tensor: ObservedTensor) -> int | None:
         place = known.places.get(tensor.name)
@@ -228,7 +228,7 @@ class StepTaken(NamedTuple):
     series: Mapping[str, Sequence[Carried]]
     rows: Mapping[str, Sequence[_Rows]]
     facts: dict[str, Any]
-    layout: Layout | None
+    layout: ObservationLayout | None
     """Set if names have changed, or what lasts."""
     names: Mapping[str, _Names]
     digests_only: bool

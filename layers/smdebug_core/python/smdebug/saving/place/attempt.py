@@ -22,7 +22,7 @@ RUN_ID_ENV_VAR = "SMDEBUG_RUN_ID"
 _LAUNCHERS = (TRAINING_JOB_NAME_ENV_VAR, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 
 
-class Attempt(NamedTuple):
+class StartedAttempt(NamedTuple):
     """A run, and how often it was started again."""
 
     run_id: str
@@ -44,7 +44,7 @@ class Attempt(NamedTuple):
         *,
         run_id: str | None = None,
         resumed: SavedState | None = None,
-    ) -> Attempt:
+    ) -> StartedAttempt:
         """Return this attempt, from the run's checkpoint and the files of earlier attempts."""
         earlier = left_behind(storage, worker)
         if resumed is not None:
@@ -75,12 +75,12 @@ class Attempt(NamedTuple):
         return cls(known or new_run_id(storage.location, num_workers), again, None if is_first else begins)
 
 
-def left_behind(storage: Storage, worker: str) -> Attempt | None:
+def left_behind(storage: Storage, worker: str) -> StartedAttempt | None:
     """Return the attempt that wrote the worker's collections file, if this library wrote one."""
     try:
         data = within(lambda: storage.read(collections_key(worker)), storage.location)
         meta = json.loads(data)["_meta"]
-        return Attempt(str(meta["run_id"]), int(meta.get("training_run", 0)))
+        return StartedAttempt(str(meta["run_id"]), int(meta.get("training_run", 0)))
     except (ObjectMissing, ValueError, KeyError, TypeError):
         return None
     except StorageError as error:

@@ -51,7 +51,7 @@ class Owner(NamedTuple):
         return _exists(self.pid) and _birth_of(self.pid) == self.born
 
 
-class Outcome(Enum):
+class ClaimOutcome(Enum):
     MINE = "mine"
     TAKEN_OVER = "taken over"  # from a process that is dead
     NOT_MINE = "not mine"
@@ -66,17 +66,17 @@ class Claim:
         self._is_released = False
         self.owner: Owner | None = None
 
-    def take(self) -> Outcome:
+    def take(self) -> ClaimOutcome:
         """Claim the run unless a live process has; `owner` is the previous owner."""
         me = Owner.me(time.time())
         if self._storage.claim(CLAIM):
             self._sign(me)
-            return Outcome.MINE
+            return ClaimOutcome.MINE
         self.owner = self._read_owner()
         if self.owner is not None and self.owner.is_alive(me):
-            return Outcome.NOT_MINE
+            return ClaimOutcome.NOT_MINE
         self._sign(me)
-        return Outcome.TAKEN_OVER
+        return ClaimOutcome.TAKEN_OVER
 
     def renew(self) -> None:
         """Show that the owner is alive; most calls do nothing."""

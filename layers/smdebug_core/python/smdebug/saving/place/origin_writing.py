@@ -26,7 +26,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, StorageError
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
 from smdebug.logger import get_logger
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.trouble import warn_of_storage
 from smdebug.secrets.arguments import redacted_command
 from smdebug.secrets.texts import redacted
@@ -127,7 +127,7 @@ class RunOrigin:
         self._description = description
         self._lock = threading.Lock()
         self._storage: Storage | None = None
-        self._attempt: Attempt | None = None
+        self._attempt: StartedAttempt | None = None
         self._thread: threading.Thread | None = None
         self._is_waiting = False
         self._process = os.getpid()
@@ -152,7 +152,7 @@ class RunOrigin:
             if self._storage is not None:
                 self._write_soon()
 
-    def begin(self, storage: Storage, attempt: Attempt) -> None:
+    def begin(self, storage: Storage, attempt: StartedAttempt) -> None:
         """Begin to write, as the first step begins."""
         with self._lock:
             self._storage, self._attempt = storage, attempt

@@ -98,9 +98,9 @@ class WriteAccess:
         except StorageError as error:
             warn_of_storage(self._storage, error, "%s could not be claimed: %s", self._place)
             return True
-        if outcome is claim.Outcome.NOT_MINE and mine.owner and mine.owner.is_me():
-            outcome = claim.Outcome.TAKEN_OVER  # from a hook of this process that is gone
-        if outcome is claim.Outcome.NOT_MINE:
+        if outcome is claim.ClaimOutcome.NOT_MINE and mine.owner and mine.owner.is_me():
+            outcome = claim.ClaimOutcome.TAKEN_OVER  # from a hook of this process that is gone
+        if outcome is claim.ClaimOutcome.NOT_MINE:
             assert mine.owner is not None
             get_logger().error(
                 "Process %d on %s already saves to %s: this one saves nothing. Start one process, give "
@@ -110,7 +110,7 @@ class WriteAccess:
                 self._place,
             )
             return False
-        if outcome is claim.Outcome.TAKEN_OVER:
+        if outcome is claim.ClaimOutcome.TAKEN_OVER:
             get_logger().warning("%s was claimed by a process that is gone", self._place)
         self._claim = mine
         return True

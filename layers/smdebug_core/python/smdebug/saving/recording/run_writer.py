@@ -13,7 +13,7 @@ from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.arrays.copies import CopyMemory
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.deadline import within
 from smdebug.saving.place.places import TENSORBOARD_FOLDER
 from smdebug.saving.place.write_access import WriteAccess
@@ -34,7 +34,7 @@ class RunWriter:
         self,
         storage: Storage,
         worker: str,
-        attempt: Attempt,
+        attempt: StartedAttempt,
         collections: CollectionManager,
         access: WriteAccess,
         adapter: FrameworkAdapter,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from smdebug.files.names import STOP_KEY
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.requests.control_file import (
     LOOK_EVERY,
     PATIENCE,
@@ -58,7 +58,7 @@ class ControlObject:
     def __init__(
         self,
         storage: Storage,
-        attempt: Attempt,
+        attempt: StartedAttempt,
         *,
         look_every: float = LOOK_EVERY,
         patience: float = PATIENCE,

@@ -9,7 +9,7 @@ from typing import Any
 
 from smdebug.exceptions import ObjectMissing
 from smdebug.logger import get_logger
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.trouble import warn_of_storage
 from smdebug.storage.base import Storage
 
@@ -26,7 +26,7 @@ class ControlFile:
         self,
         storage: Storage,
         key: str,
-        attempt: Attempt,
+        attempt: StartedAttempt,
         *,
         what: str,
         ignored: str,
@@ -93,7 +93,7 @@ class ControlFile:
             self.content = data
 
 
-def is_for(attempt: Attempt, data: bytes) -> bool | None:
+def is_for(attempt: StartedAttempt, data: bytes) -> bool | None:
     """Return whether a control object is for this attempt of the run; None if it names no attempt."""
     content = object_in(data)
     run_id = content.get("run_id")

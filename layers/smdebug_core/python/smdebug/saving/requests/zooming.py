@@ -15,7 +15,7 @@ from smdebug.files.names import ZOOM_KEY
 from smdebug.files.zoom_request import ZoomRequest
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.place.attempt import Attempt
+from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.planning.save_plan import NO_MEMBERS, Members, SavePlan
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.requests.control_file import LOOK_EVERY, ControlFile
@@ -33,7 +33,7 @@ class Zoom:
     def __init__(
         self,
         storage: Storage,
-        attempt: Attempt,
+        attempt: StartedAttempt,
         plan: SavePlan,
         *,
         worker: str,

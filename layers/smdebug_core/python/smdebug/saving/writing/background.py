@@ -26,7 +26,7 @@ from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
 from smdebug.saving.writing.step_recording import StepJob
 from smdebug.saving.writing.watched_storage import WatchedStorage
-from smdebug.saving.writing.write_outcome import Outcome, WriteLog
+from smdebug.saving.writing.write_outcome import WriteLog, WriteOutcome
 from smdebug.storage.base import Storage
 
 MAX_BYTES = 256 << 20
@@ -56,7 +56,7 @@ class BackgroundWriter:
         max_bytes: int = MAX_BYTES,
         max_jobs: int = MAX_JOBS,
         patience: float = PATIENCE,
-        on_failure: Callable[[Outcome], object] | None = None,
+        on_failure: Callable[[WriteOutcome], object] | None = None,
     ):
         self._watched = WatchedStorage(storage, self._note_movement, self.refuse_given_up)
         self.storage = cast(Storage, self._watched)
@@ -96,10 +96,10 @@ class BackgroundWriter:
         return self._log.last_committed
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> WriteOutcome:
         """The fate of the steps so far."""
         if self._is_child():
-            return Outcome(0, (), 0, None)
+            return WriteOutcome(0, (), 0, None)
         with self._changed:
             return self._log.outcome
 
@@ -161,7 +161,7 @@ class BackgroundWriter:
         self._log.speak()
         return done
 
-    def close(self, timeout: float | None = None) -> Outcome:
+    def close(self, timeout: float | None = None) -> WriteOutcome:
         """Write what can still be written, stop, and return the fate of every step.
 
         This waits for as long as there is progress, and at most `timeout` seconds if that is given; what

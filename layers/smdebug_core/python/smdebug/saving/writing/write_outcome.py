@@ -14,7 +14,7 @@ from smdebug.saving.writing.step_recording import StepJob
 _NAMED = 10  # lost steps in a message
 
 
-class Outcome(NamedTuple):
+class WriteOutcome(NamedTuple):
     """The fate of the steps that were submitted."""
 
     written: int
@@ -32,7 +32,7 @@ class WriteLog:
     Logging and callbacks may take long, or call the writer.
     """
 
-    def __init__(self, place: str, on_failure: Callable[[Outcome], object] | None):
+    def __init__(self, place: str, on_failure: Callable[[WriteOutcome], object] | None):
         self.failed = False
         self.last_committed: int | None = None
         self._place = place
@@ -46,8 +46,8 @@ class WriteLog:
         self._messages: deque[Callable[[], object]] = deque()
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome(self._written, tuple(self._lost), self._refused, self._reason)
+    def outcome(self) -> WriteOutcome:
+        return WriteOutcome(self._written, tuple(self._lost), self._refused, self._reason)
 
     @property
     def lost_steps(self) -> LostSteps:
@@ -106,7 +106,7 @@ class WriteLog:
         if (on_failure := self._on_failure) is not None:
             self._messages.append(lambda: on_failure(outcome))
 
-    def summarize(self) -> Outcome:
+    def summarize(self) -> WriteOutcome:
         """Return the outcome, and log it if anything was lost."""
         outcome = self.outcome
         if outcome.lost or outcome.refused:

@@ -35,12 +35,12 @@ from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service.records import (
     NOTHING_EVALUATED,
     GroupRecord,
-    Layout,
     RuleConfiguration,
     RuleRecord,
     RuleStatus,
     RunRecord,
     RunState,
+    StepLayout,
     StepRecord,
 )
 from smdebug.service.step_index.item_reader import Item
@@ -341,7 +341,7 @@ def configuration_of(content: Mapping[str, Any]) -> RuleConfiguration:
     return RuleConfiguration(**{**content, **lists})
 
 
-def item_of_layout(run: str, layout: Layout) -> Item:
+def item_of_layout(run: str, layout: StepLayout) -> Item:
     """The item of a layout."""
     body = packed({"names": layout.names, "workers": layout.workers})
     return {
@@ -353,10 +353,10 @@ def item_of_layout(run: str, layout: Layout) -> Item:
     }
 
 
-def layout_of(item: Item) -> Layout:
+def layout_of(item: Item) -> StepLayout:
     """The layout of an item."""
     body = unpacked(item["body"])
-    return Layout(
+    return StepLayout(
         digest=item["sk"].removeprefix(LAYOUT_PREFIX),
         names=tuple(body["names"]),
         mode=item["m"],

@@ -19,7 +19,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage import ByteSpan, Storage, open_storage
 from smdebug.trials.arguments import StepRange
 from smdebug.trials.live.listing import Damaged, IndexListing
-from smdebug.trials.stored.worker_steps import Arrival
+from smdebug.trials.stored.worker_steps import ArrivedIndex
 
 
 class TensorLocation:
@@ -137,7 +137,7 @@ class IndexReader:
     def _index_files(self, start_after_key: str | None) -> list[str]:
         return list(map(self._full, self._storage.list(INDEX_FOLDER, self._key(start_after_key))))
 
-    def _arrivals(self, after: str | None, steps: StepRange | None) -> Iterator[Arrival]:
+    def _arrivals(self, after: str | None, steps: StepRange | None) -> Iterator[ArrivedIndex]:
         for item in IndexListing(self._storage, steps).news(self._key(after)):
             if isinstance(item, Damaged):
                 raise item.error

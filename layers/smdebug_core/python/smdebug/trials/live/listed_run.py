@@ -24,7 +24,7 @@ from smdebug.trials.live.waiting import EVENT_FILE_PAUSE, Clock, WaitLimits
 from smdebug.trials.progress import NOTHING_SETTLED, RunProgress, StepState
 from smdebug.trials.stored.attempts import Attempt, AttemptId
 from smdebug.trials.stored.missing_steps import Known, MissingSteps, missing_in, without_late
-from smdebug.trials.stored.worker_steps import Arrival, WorkerStep
+from smdebug.trials.stored.worker_steps import ArrivedIndex, WorkerStep
 
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
@@ -247,7 +247,7 @@ class ListedRun:
     def _has_events(self) -> bool:
         return next(iter(self._storage.list(EVENTS_FOLDER)), None) is not None
 
-    def _arrivals(self) -> Iterator[Arrival]:
+    def _arrivals(self) -> Iterator[ArrivedIndex]:
         most = self._limits.index_files
         for item in self._listing.news(self._listed_through, self._read_behind_token, most):
             if isinstance(item, Damaged):
@@ -257,7 +257,7 @@ class ListedRun:
                 self.damaged_files.pop(item.key, None)
                 yield item
 
-    def _replaced(self, *, everywhere: bool) -> list[Arrival]:
+    def _replaced(self, *, everywhere: bool) -> list[ArrivedIndex]:
         """Return files of earlier attempts that the newest one has written again since they were read."""
         candidates = self._shown.hidden.worth_a_look(self.progress.num_workers, everywhere=everywhere)
         known = self._shown.all.at

@@ -15,7 +15,7 @@ from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import INDEX_FOLDER, StepFile, index_folder, step_file
 from smdebug.storage import Storage
 from smdebug.trials.arguments import StepRange
-from smdebug.trials.stored.worker_steps import Arrival
+from smdebug.trials.stored.worker_steps import ArrivedIndex
 
 _AT_A_TIME = 4096
 
@@ -39,7 +39,7 @@ class IndexListing:
 
     def news(
         self, after: str | None, already_read: Container[str] = (), most: int | None = None
-    ) -> Iterator[Arrival | Damaged]:
+    ) -> Iterator[ArrivedIndex | Damaged]:
         """Return the content of the index files that sort after `after` and were not read before, in order.
 
         With `most`, only about the first `most` of them.
@@ -48,9 +48,9 @@ class IndexListing:
         for batch in self._batches(keys, most):
             yield from filter(None, self._read_all(batch))
 
-    def read(self, keys: Sequence[str]) -> Iterator[Arrival]:
+    def read(self, keys: Sequence[str]) -> Iterator[ArrivedIndex]:
         """Return the present content of these index files, without damaged and missing ones."""
-        return (item for item in self._read_all(keys) if isinstance(item, Arrival))
+        return (item for item in self._read_all(keys) if isinstance(item, ArrivedIndex))
 
     def _batches(self, keys: Iterator[str], most: int | None) -> Iterator[list[str]]:
         at_a_time = _AT_A_TIME if most is None else min(most, _AT_A_TIME)
@@ -74,7 +74,7 @@ class IndexListing:
             if key.endswith((".json", ".csv")):
                 yield key
 
-    def _read_all(self, keys: Sequence[str]) -> Iterable[Arrival | Damaged | None]:
+    def _read_all(self, keys: Sequence[str]) -> Iterable[ArrivedIndex | Damaged | None]:
         at_a_time = min(self._storage.concurrency, len(keys))
         if at_a_time <= 1:
             return map(self._read, keys)
@@ -83,14 +83,14 @@ class IndexListing:
         with ThreadPoolExecutor(at_a_time, "smdebug-index") as readers:
             return list(readers.map(self._read, keys))
 
-    def _read(self, key: str) -> Arrival | Damaged | None:
+    def _read(self, key: str) -> ArrivedIndex | Damaged | None:
         try:
             name = step_file(key)
             if name is None:
                 raise IndexReaderException(f"Invalid File Found: {key}")
             if not self._wants(name):
                 return None
-            return Arrival(key, *name, self._parse(self._storage.read(key), file=key))
+            return ArrivedIndex(key, *name, self._parse(self._storage.read(key), file=key))
         except IndexReaderException as error:
             return Damaged(key, error)
         except UnfitFile as error:

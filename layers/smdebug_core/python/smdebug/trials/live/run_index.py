@@ -10,8 +10,8 @@ from operator import attrgetter
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.stored.attempts import AttemptId
 from smdebug.trials.stored.worker_steps import (
-    Arrival,
-    Layout,
+    ArrivedIndex,
+    IndexLayout,
     Sharing,
     Workers,
     WorkerStep,
@@ -41,7 +41,7 @@ class RunIndex:
         self.global_steps: dict[ModeKeys, dict[int, int]] = {GLOBAL: {}}
         self._steps: dict[ModeKeys, list[int]] = {GLOBAL: []}
         self._sharing = Sharing()
-        self._layouts_by_mode: dict[ModeKeys, dict[Layout, None]] = {GLOBAL: {}}
+        self._layouts_by_mode: dict[ModeKeys, dict[IndexLayout, None]] = {GLOBAL: {}}
         self._names: dict[ModeKeys, tuple[int, tuple[str, ...]]] = {}
 
     def steps(self, mode: ModeKeys) -> Sequence[int]:
@@ -138,7 +138,7 @@ class RunIndex:
         """Return the number of different sets of tensors; new names may exist when it grows."""
         return len(self._sharing)
 
-    def add(self, arrivals: Iterable[Arrival]) -> set[int]:
+    def add(self, arrivals: Iterable[ArrivedIndex]) -> set[int]:
         """Add what arrived, and return the steps that changed.
 
         A file without entries is skipped: its worker does not count as present.

@@ -9,7 +9,7 @@ from smdebug.trials.arguments import StepRange
 from smdebug.trials.live.hidden_files import HiddenFiles
 from smdebug.trials.live.run_index import RunIndex
 from smdebug.trials.stored.attempts import AttemptId, Attempts
-from smdebug.trials.stored.worker_steps import Arrival, Workers
+from smdebug.trials.stored.worker_steps import ArrivedIndex, Workers
 
 
 class ShownSteps:
@@ -34,7 +34,7 @@ class ShownSteps:
         """Return True if that attempt has saved a step."""
         return any(attempt.key == known.key for known in self.all.attempt_ids)
 
-    def add(self, arrivals: Iterable[Arrival], newest: AttemptId) -> set[int]:
+    def add(self, arrivals: Iterable[ArrivedIndex], newest: AttemptId) -> set[int]:
         """Add what arrived, and return the steps that changed. This may replace the index."""
         before = dict(self.all.attempt_ids)
         changed = self.all.add(arrivals)

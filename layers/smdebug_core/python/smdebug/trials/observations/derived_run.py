@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from smdebug.files.observations import PARAMETERS, Layout, ObservedTensor
+from smdebug.files.observations import PARAMETERS, ObservationLayout, ObservedTensor
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.observations.derived_step import KEPT_BYTES, DerivedStep
 from smdebug.trials.observations.loss_names import likely_losses
@@ -24,7 +24,7 @@ class DerivedSteps(ObservedSteps):
         super().__init__(observations, trial)
         self._sorted: tuple[Any, SavedKinds, Sorted] | None = None
         """The names of the last layout that was sorted."""
-        self._laid_out: tuple[Sorted, Layout] | None = None
+        self._laid_out: tuple[Sorted, ObservationLayout] | None = None
         self._losses: dict[ModeKeys, str] = {}
         self._parameters: dict[str, tuple[int, Mapping[str, Array]]] = {}
 
@@ -57,10 +57,10 @@ class DerivedSteps(ObservedSteps):
         names: Sorted,
         rows: Mapping[str, tuple[ObservedTensor, ...]],
         facts: Callable[[], dict[str, Any]],
-    ) -> Layout:
+    ) -> ObservationLayout:
         """Return the layout of the step before if its tensors are the same: rules keep what they derive."""
         if self._laid_out is None or self._laid_out[0] is not names or self._laid_out[1].tensors != rows:
-            self._laid_out = names, Layout(dict(rows), facts())
+            self._laid_out = names, ObservationLayout(dict(rows), facts())
         return self._laid_out[1]
 
     def loss_among(self, names: Collection[str], kinds: SavedKinds, mode: ModeKeys) -> str | None:

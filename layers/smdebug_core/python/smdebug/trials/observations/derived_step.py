@@ -21,7 +21,7 @@ from smdebug.files.observations import (
     OUTPUTS,
     PARAMETERS,
     UPDATES,
-    Layout,
+    ObservationLayout,
     ObservedTensor,
     Rows,
 )
@@ -55,7 +55,7 @@ class Saved(Protocol):
         names: Sorted,
         rows: Mapping[str, tuple[ObservedTensor, ...]],
         facts: Callable[[], dict[str, Any]],
-    ) -> Layout: ...
+    ) -> ObservationLayout: ...
     def loss_among(self, names: Collection[str], kinds: SavedKinds, mode: ModeKeys) -> str | None: ...
     def parameters_before(self, step: int, worker: str) -> tuple[int, Mapping[str, Array]] | None: ...
     def keep_parameters(self, step: int, worker: str, values: Mapping[str, Array]) -> None: ...
@@ -80,7 +80,7 @@ class DerivedStep(ObservedStep):
         self._saved = saved
 
     @cached_property
-    def layout(self) -> Layout | None:
+    def layout(self) -> ObservationLayout | None:
         """The tensors that the step has, by kind, with what their names tell of the model."""
         return self._saved.layout_of(self._sorted, self._measured.rows, self._facts_of_names)
 

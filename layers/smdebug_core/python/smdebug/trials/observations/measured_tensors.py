@@ -10,7 +10,7 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.files.observations import STATISTICS, Layout, ObservedTensor
+from smdebug.files.observations import STATISTICS, ObservationLayout, ObservedTensor
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.kinds import in_kind_order
 from smdebug.trials.observations.statistics_matrix import Floats, StatisticsMatrix
@@ -22,7 +22,7 @@ class Source(Protocol):
     """What reads the observations of a run."""
 
     def steps(self, mode: ModeKeys = ..., kind: str | None = ...) -> list[int]: ...
-    def layout(self, step: int, mode: ModeKeys = ..., worker: str | None = ...) -> Layout: ...
+    def layout(self, step: int, mode: ModeKeys = ..., worker: str | None = ...) -> ObservationLayout: ...
     def statistics(
         self, step: int, mode: ModeKeys = ..., worker: str | None = ..., kind: str | None = ...
     ) -> StatisticsMatrix: ...

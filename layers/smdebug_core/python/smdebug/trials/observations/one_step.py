@@ -27,7 +27,7 @@ from smdebug.files.observations import (
     SERIES,
     SERIES_COLUMNS,
     STATISTICS,
-    Layout,
+    ObservationLayout,
     ObservedTensor,
     matrix,
 )
@@ -48,9 +48,9 @@ class Source(Protocol):
     """What reads the observations of a run."""
 
     def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]: ...
-    def layout_at(self, at: Any, worker: str | None = None) -> Layout: ...
+    def layout_at(self, at: Any, worker: str | None = None) -> ObservationLayout: ...
     def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]: ...
-    def derived_from(self, layout: Layout) -> dict[str, Any]: ...
+    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]: ...
     def note_damage(self, error: DamagedFile | ObjectMissing) -> None: ...
 
 
@@ -87,7 +87,7 @@ class ObservedStep:
         return own if layout is None else {**layout.facts, **own}
 
     @cached_property
-    def layout(self) -> Layout | None:
+    def layout(self) -> ObservationLayout | None:
         """The tensors that the rows of this step belong to."""
         own = self._own_facts
         return self._read("layout", lambda: self._layout(own)) if own else None
@@ -139,7 +139,7 @@ class ObservedStep:
             return {}
         return self._read("facts", lambda: self._observations.own_facts(self.step, self.worker)) or {}
 
-    def _layout(self, own: Mapping[str, Any]) -> Layout:
+    def _layout(self, own: Mapping[str, Any]) -> ObservationLayout:
         return self._observations.layout_at(own.get("layout"), self.worker)
 
     def _rows_of(self, kind: str) -> tuple[ObservedTensor, ...]:

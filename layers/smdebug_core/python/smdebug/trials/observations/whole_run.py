@@ -27,7 +27,7 @@ from smdebug.files.observations import (
     SERIES,
     SERIES_COLUMNS,
     STATISTICS,
-    Layout,
+    ObservationLayout,
     ObservedTensor,
     json_object,
     matrix,
@@ -92,10 +92,10 @@ class Observations:
 
     def __init__(self, trial: Readable):
         self._trial = trial
-        self._layouts: dict[tuple[str | None, int], Layout] = {}
+        self._layouts: dict[tuple[str | None, int], ObservationLayout] = {}
         self._series: dict[tuple[str, int, str], NDArray[np.float64]] = {}
         self._steps = ObservedSteps(self, trial)
-        self._derived: tuple[Layout, dict[str, Any]] | None = None
+        self._derived: tuple[ObservationLayout, dict[str, Any]] | None = None
 
     @property
     def exist(self) -> bool:
@@ -132,11 +132,11 @@ class Observations:
         except TensorUnavailableForStep:
             return {}
 
-    def layout(self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> Layout:
+    def layout(self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> ObservationLayout:
         """The layout that holds at the step."""
         return self.layout_at(self._facts(step, mode, worker).get("layout"), worker)
 
-    def layout_at(self, at: Any, worker: str | None = None) -> Layout:
+    def layout_at(self, at: Any, worker: str | None = None) -> ObservationLayout:
         """The layout that was written at that step."""
         place = f"{LAYOUT} of {self._trial.path}"
         if type(at) is not int:
@@ -144,7 +144,7 @@ class Observations:
         known = self._layouts.get((worker, at))
         if known is None:
             content = layout_content(self._trial, self._tensor, at, worker)
-            known = self._layouts[worker, at] = Layout.from_array(content, place)
+            known = self._layouts[worker, at] = ObservationLayout.from_array(content, place)
         return known
 
     def statistics(
@@ -301,7 +301,7 @@ class Observations:
         """Count a damaged file with those of the run."""
         note_damage(self._trial, error)
 
-    def derived_from(self, layout: Layout) -> dict[str, Any]:
+    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]:
         """A cache for what rules derive from a layout, kept until another layout is used."""
         if self._derived is None or self._derived[0] is not layout:
             self._derived = (layout, {})

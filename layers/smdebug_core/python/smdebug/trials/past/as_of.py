@@ -35,7 +35,7 @@ from smdebug.trials.trial import Trial
 
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
-    from smdebug.service.records import Layout
+    from smdebug.service.records import StepLayout
     from smdebug.storage import Storage
     from smdebug.trials.past.history import History, StepSummary
     from smdebug.trials.stored.worker_steps import Workers
@@ -109,7 +109,7 @@ class AsOfTrial(Trial):
         """Return what these workers wrote at a step, which need not exist in this view."""
         return self._files.of(step, workers)
 
-    def layout(self, digest: str) -> Layout:
+    def layout(self, digest: str) -> StepLayout:
         """Return the layout with that digest, to be recorded."""
         return self._lazy.layouts[digest].record
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 
 GLOBAL = ModeKeys.GLOBAL
 UNREAD = ""
@@ -54,7 +54,7 @@ class History(Protocol):
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         """Return the earliest step, of one mode or all; None without one, or if finding it takes long."""
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         """Return the content of steps, by digest."""
 
 
@@ -64,7 +64,7 @@ class MemoryHistory:
     def __init__(
         self,
         summaries: Iterable[StepSummary] = (),
-        layouts: Mapping[str, Layout] | Iterable[Layout] = (),
+        layouts: Mapping[str, StepLayout] | Iterable[StepLayout] = (),
         *,
         complete_from: int = 0,
     ):
@@ -97,7 +97,7 @@ class MemoryHistory:
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         return next((summary for summary in self._steps if is_of(summary, mode)), None)
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         return self._layouts
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class MemoryHistory:
                 for step, mode, mode_step, at, layout in content["steps"]
             ]
             layouts = [
-                Layout(
+                StepLayout(
                     _text(layout["digest"]),
                     tuple(map(_text, layout["names"])),
                     ModeKeys[layout["mode"]].name,
@@ -172,7 +172,7 @@ class ChainedHistory:
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         return (self._older if self._recent.complete_from > 0 else self._recent).first(mode)
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         return {**self._older.layouts(), **self._recent.layouts()}
 
 

@@ -12,7 +12,7 @@ from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import index_key
 from smdebug.storage import Storage
 from smdebug.trials.stored.worker_steps import (
-    Arrival,
+    ArrivedIndex,
     Sharing,
     Workers,
     WorkerStep,
@@ -117,7 +117,7 @@ class IndexFiles:
         chosen = frozenset(workers)
         return {name: written for name, written in new.workers.items() if name in chosen}
 
-    def _read_all(self, step: int, workers: list[str]) -> list[Arrival]:
+    def _read_all(self, step: int, workers: list[str]) -> list[ArrivedIndex]:
         at_a_time = min(self._storage.concurrency, len(workers))
         if at_a_time <= 1:
             read = [self._read(step, worker) for worker in workers]
@@ -128,7 +128,7 @@ class IndexFiles:
             read = list(self._readers.map(lambda worker: self._read(step, worker), workers))
         return [arrival for arrival in read if arrival is not None]
 
-    def _read(self, step: int, worker: str) -> Arrival | None:
+    def _read(self, step: int, worker: str) -> ArrivedIndex | None:
         key = index_key(step, worker)
         try:
             file = self._parse(self._storage.read(key), file=key)
@@ -139,7 +139,7 @@ class IndexFiles:
             with self._lock:
                 self._with_gaps.add(step)
             return None
-        return Arrival(key, step, worker, file) if lists_something(file) else None
+        return ArrivedIndex(key, step, worker, file) if lists_something(file) else None
 
 
 class _Step:

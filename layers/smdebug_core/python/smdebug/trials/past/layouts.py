@@ -9,10 +9,9 @@ from json import dumps
 from operator import attrgetter
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.trials.past.history import UNREAD
-from smdebug.trials.stored.worker_steps import Layout as StoredLayout
-from smdebug.trials.stored.worker_steps import Workers
+from smdebug.trials.stored.worker_steps import IndexLayout, Workers
 
 GLOBAL = ModeKeys.GLOBAL
 
@@ -38,9 +37,9 @@ class KnownLayout:
         self.workers = workers
 
     @property
-    def record(self) -> Layout:
+    def record(self) -> StepLayout:
         """The same as a record of the step index."""
-        return Layout(self.digest, self.names, self.mode.name, self.first_step, self.workers)
+        return StepLayout(self.digest, self.names, self.mode.name, self.first_step, self.workers)
 
 
 class Layouts:
@@ -49,13 +48,13 @@ class Layouts:
     `fetch` returns the registry.
     """
 
-    def __init__(self, fetch: Callable[[], Mapping[str, Layout]]):
+    def __init__(self, fetch: Callable[[], Mapping[str, StepLayout]]):
         self._fetch = fetch
         self._known: dict[str, KnownLayout] = {}
         self._in_order: list[KnownLayout] = []
         self._first_steps: list[int] = []
         self._names: dict[tuple[ModeKeys, int], tuple[str, ...]] = {}
-        self._digests: dict[tuple[ModeKeys, frozenset[StoredLayout]], str] = {}
+        self._digests: dict[tuple[ModeKeys, frozenset[IndexLayout]], str] = {}
         self._is_fetched = self._is_fetched_again = False
 
     def __getitem__(self, digest: str) -> KnownLayout:
@@ -114,7 +113,7 @@ class Layouts:
             self._is_fetched = True
             self._add_records(self._fetch())
 
-    def _add_records(self, records: Mapping[str, Layout]) -> None:
+    def _add_records(self, records: Mapping[str, StepLayout]) -> None:
         for digest, record in records.items():
             known = self._known.get(digest)
             if known is None or record.first_step < known.first_step:
@@ -133,7 +132,7 @@ class Layouts:
             self._names.clear()
 
 
-def _digest(mode: ModeKeys, layouts: Iterable[StoredLayout]) -> str:
+def _digest(mode: ModeKeys, layouts: Iterable[IndexLayout]) -> str:
     """Return a digest that is equal for steps with the same values, reductions and shapes."""
     held: dict[str, set[str]] = {}
     for layout in layouts:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from smdebug.files.names import INDEX_FOLDER, STEPS_PER_INDEX_FOLDER, index_folder, step_file
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.storage import Storage
 from smdebug.trials.past.history import StepSummary
 
@@ -50,7 +50,7 @@ class ListedHistory:
         step = self._first_step()
         return self.at(step) if mode is None and step is not None else None
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         return {}
 
     def _keys(self, prefix: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.service.records import Layout
+from smdebug.service.records import StepLayout
 from smdebug.trials.past.history import History, StepSummary, is_of
 
 
@@ -70,7 +70,7 @@ class RememberedHistory:
             yield previous
             step = previous.step
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, StepLayout]:
         return self._history.layouts()
 
     def _step_before(self, step: int, mode: ModeKeys | None) -> StepSummary | None:

@@ -1,7 +1,7 @@
 """What one worker wrote at one step, in as little memory as possible.
 
 Two steps mostly hold the same tensors at the same places, so what they share is kept once: the names
-(`Layout`) and the spans (`Spans`). The rest of an index file is one small object. There is no object per
+(`IndexLayout`) and the spans (`Spans`). The rest of an index file is one small object. There is no object per
 tensor, step and worker.
 """
 
@@ -25,7 +25,7 @@ Reduction = tuple[str, bool]
 T = TypeVar("T")
 
 
-class Arrival(NamedTuple):
+class ArrivedIndex(NamedTuple):
     """An index file that was read, with the step and worker in its name."""
 
     key: str
@@ -42,7 +42,7 @@ class Places(NamedTuple):
     shape: int | None = None
 
 
-class Layout:
+class IndexLayout:
     """The names in one index file, by tensor."""
 
     __slots__ = ("names", "of_tensor", "shape_names", "tensor_names")
@@ -91,8 +91,8 @@ class WorkerStep:
 
     def __init__(
         self,
-        arrival: Arrival,
-        layout: Layout,
+        arrival: ArrivedIndex,
+        layout: IndexLayout,
         spans: Spans,
         shapes: tuple[tuple[int, ...] | None, ...] | None,
         shape_records: tuple[ShapeRecord, ...],
@@ -138,7 +138,7 @@ class Sharing:
     """Turns index files into small objects that share what they have in common."""
 
     def __init__(self) -> None:
-        self._layouts: dict[tuple[tuple[str, ...], tuple[str, ...]], Layout] = {}
+        self._layouts: dict[tuple[tuple[str, ...], tuple[str, ...]], IndexLayout] = {}
         self._shared: dict[object, object] = {}
         #: Estimated size of what is shared, in bytes.
         self.size = 0
@@ -147,14 +147,14 @@ class Sharing:
         """Return the number of layouts."""
         return len(self._layouts)
 
-    def worker_step(self, arrival: Arrival) -> WorkerStep:
+    def worker_step(self, arrival: ArrivedIndex) -> WorkerStep:
         """Return the small object for an arrival."""
         file = arrival.file
         records = file.shape_records
         key = (file.names, tuple([record.name for record in records]) if records else ())
         layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[key] = Layout(*key)
+            layout = self._layouts[key] = IndexLayout(*key)
             self.size += 400 * (len(file.names) + len(records))
         places = (file.starts, file.lengths)
         spans = self._shared.get(places)
