@@ -22,10 +22,10 @@ from infra.settings import Settings, WorkflowType
 DEFINITION = Path(__file__).parent / "workflow.asl.json"
 
 
-def definition(groups_at_once: int) -> str:
-    """Return the state machine, which evaluates at most so many groups of a run at once."""
-    machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
-    machine["States"]["Groups"]["MaxConcurrency"] = groups_at_once
+def definition(file: Path, state: str, at_once: int) -> str:
+    """Return the state machine of the file, whose Map of that name runs at most so many at once."""
+    machine = json.loads(file.read_text(encoding="utf-8"))
+    machine["States"][state]["MaxConcurrency"] = at_once
     return json.dumps(machine, indent=2)
 
 
@@ -83,7 +83,9 @@ class EvaluationWorkflow(Construct):
             state_machine_type=sfn.StateMachineType.EXPRESS
             if settings.workflow_type is WorkflowType.EXPRESS
             else sfn.StateMachineType.STANDARD,
-            definition_body=sfn.DefinitionBody.from_string(definition(settings.groups_at_once)),
+            definition_body=sfn.DefinitionBody.from_string(
+                definition(DEFINITION, "Groups", settings.groups_at_once)
+            ),
             definition_substitutions={
                 "Evaluate": functions.evaluate.arn,
                 "Claim": functions.claim.arn,

@@ -14,6 +14,7 @@ from constructs import Construct
 from infra import names
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.custom_rules import NARROWED, CustomRules
+from infra.evaluation_workflow import definition
 from infra.events.event_rule import EventRule
 from infra.foundation import Foundation
 from infra.python_function import PythonFunction, Shared, allow
@@ -25,13 +26,6 @@ JUDGING = 285
 QUICK = 60
 NIGHT = "cron(30 2 * * ? *)"
 _CHILDREN = "The children of a backtest and their executions have the name of the state machine."
-
-
-def definition(at_once: int) -> str:
-    """Return the state machine, which judges at most so many chunks at once."""
-    machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
-    machine["States"]["Chunks"]["MaxConcurrency"] = at_once
-    return json.dumps(machine, indent=2)
 
 
 class Backtests(Construct):
@@ -153,7 +147,7 @@ class Backtests(Construct):
             comment="Judges the runs of a backtest",
             state_machine_type=sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(
-                definition(self._shared.settings.backtests_at_once)
+                definition(DEFINITION, "Chunks", self._shared.settings.backtests_at_once)
             ),
             definition_substitutions={
                 "Bucket": bucket.name,
