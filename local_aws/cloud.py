@@ -37,10 +37,10 @@ from local_aws.limits.table import limit_table
 from local_aws.permissions.clients import Clients
 from local_aws.permissions.policies import Caller, Refused, session_statements
 from local_aws.resources.deploying import deploy
-from local_aws.running.environments import ProcessStarter
 from local_aws.running.function_logs import FunctionLogs
 from local_aws.running.functions import Function, Invocation, Runtime
 from local_aws.running.pools import InProcess, ProcessPool
+from local_aws.running.starting import ProcessStarter
 from local_aws.scratch import scratch_folder
 from local_aws.server import moto_server
 from local_aws.template import ACCOUNT, REGION, Template

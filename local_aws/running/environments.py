@@ -12,41 +12,18 @@ import queue
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
 
 from local_aws.running.functions import Function, Runtime
 from local_aws.running.runtime_api import RuntimeApi, error_payload
+from local_aws.running.starting import Process, ProcessStarter, Start
 from local_aws.template import REGION
 
-BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 INIT_SECONDS = 10.0
-
-
-class ProcessStarter:
-    """Starts processes from one thread that lives as long as the stack.
-
-    A process that asks to die with its parent dies with the thread that started it.
-    """
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "process-starter")
-
-    def start(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        process: subprocess.Popen[bytes] = self._thread.submit(
-            cast(Any, subprocess.Popen), *args, **kwargs
-        ).result()
-        return process
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False)
 
 
 class Environment:
@@ -57,7 +34,7 @@ class Environment:
         self.function = function
         self._runtime = runtime
         self._starter = starter
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._api: RuntimeApi | None = None
         self._lines: list[str] = []
         self._reader: threading.Thread | None = None
@@ -118,10 +95,10 @@ class Environment:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._api.results.get(timeout=0.02)
-            if self._process.poll() is not None:
+            code = self._process.poll()
+            if code is not None:
                 with contextlib.suppress(queue.Empty):  # a result sent just before the end
                     return self._api.results.get(timeout=0.1)
-                code = self._process.returncode
                 how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
                 text = f"RequestId: {request} Error: Runtime exited with error: {how}"
                 return error_payload("Runtime.ExitError", text), "Runtime.ExitError"
@@ -138,35 +115,28 @@ class Environment:
         function, runtime = self.function, self._runtime
         self._home = tempfile.mkdtemp(prefix=f"{function.short_name}-", dir=runtime.folder)
         self._api = RuntimeApi(function.arn)
-        # -S: without site-packages of this interpreter or virtual environment; -s: nor the user's
-        command = [sys.executable, "-S", "-s", "-P", str(BOOTSTRAP), str(os.getpid())]
+        path = [function.code, *(layer / "python" for layer in function.layers)]
         self._process = self._starter.start(
-            [*command, str(runtime.clock.file), function.handler],
-            cwd=function.code,
-            env=self._variables(self._api),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            Start(
+                function.handler,
+                function.code,
+                (*path, runtime.wheels, runtime.packages),
+                runtime.folder,
+                runtime.clock.file,
+                self._variables(self._api),
+            )
         )
         self._reader = threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True)
         self._reader.start()
 
     def _variables(self, api: RuntimeApi) -> dict[str, str]:
         function, runtime = self.function, self._runtime
-        path = [
-            function.code,
-            *(layer / "python" for layer in function.layers),
-            runtime.wheels,
-            runtime.packages,
-        ]
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
             "HOME": self._home,
             "TMPDIR": self._home,
-            "PYTHONPATH": os.pathsep.join(map(str, path)),
             "LAMBDA_TASK_ROOT": str(function.code),
             "LAMBDA_RUNTIME_DIR": str(runtime.packages),
             "_HANDLER": function.handler,
@@ -187,7 +157,7 @@ class Environment:
             **function.environment,
         }
 
-    def _read(self, process: subprocess.Popen[bytes], lines: list[str]) -> None:
+    def _read(self, process: Process, lines: list[str]) -> None:
         assert process.stdout is not None
         with contextlib.suppress(ValueError):  # closed meanwhile
             for raw in process.stdout:

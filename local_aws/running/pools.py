@@ -11,9 +11,10 @@ import traceback
 
 from local_aws.environ import changed_environ
 from local_aws.limits.lineage import NEW, Lineage
-from local_aws.running.environments import Environment, ProcessStarter
+from local_aws.running.environments import Environment
 from local_aws.running.functions import Function, Invocation, Runtime
 from local_aws.running.runtime_api import error_payload
+from local_aws.running.starting import ProcessStarter
 from local_aws.template import REGION
 
 PROCESSES = 3  # per function; Lambda would start a thousand

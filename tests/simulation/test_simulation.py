@@ -41,8 +41,8 @@ ONCE_BROKEN = {
     "rules of an ended run": (9502, 11438, 17928, 100428),
     "actions and alerts": (2, 22, 36),
 }
-SCHEDULES = 440
-CHUNK = 44
+SCHEDULES = 120
+CHUNK = 40
 
 
 def test_the_handlers_are_those_that_are_deployed():

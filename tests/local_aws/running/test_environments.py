@@ -6,18 +6,28 @@ On moto alone a function needs Docker, or is never run (tests/local_aws/test_mot
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local_aws.clock import MovableClock
 from local_aws.deployment.wheels import link_runtime
-from local_aws.running.environments import Environment, ProcessStarter
+from local_aws.running.environments import Environment
 from local_aws.running.functions import Function, Runtime
+from local_aws.running.starting import ProcessStarter
 
 HANDLERS = """
 import json
+import os
+
+def tells(event, context):
+    return {"process": os.getpid(), "parent": os.getppid(), "variables": dict(os.environ)}
 
 def answers(event, context):
     return {"event": event, "left": context.get_remaining_time_in_millis()}
@@ -54,7 +64,7 @@ def environment(tmp_path: Path) -> Iterator[Make]:
     )
     starter, made = ProcessStarter(), []
 
-    def make(handler: str, *, timeout: float = 60, memory_mb: int = 512) -> Environment:
+    def make(handler: str, *, timeout: float = 60, memory_mb: int = 512, **variables: str) -> Environment:
         function = Function(
             handler,
             f"arn:aws:lambda:us-east-1:123456789012:function:{handler}",
@@ -62,7 +72,7 @@ def environment(tmp_path: Path) -> Iterator[Make]:
             f"handlers.{handler}",
             code,
             (),
-            {},
+            variables,
             timeout,
             memory_mb,
             "log",
@@ -102,3 +112,35 @@ def test_a_function_that_takes_more_memory_than_it_has_is_killed(environment: Ma
     assert error == "Runtime.ExitError"
     assert "signal: killed" in json.loads(payload)["errorMessage"]
     assert not hoarding.is_warm
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started by itself")
+def test_the_processes_of_an_asset_are_forks_of_one_that_knows_no_function(environment: Make):
+    first = said_by(environment("tells", ONLY_FIRST="1"))
+    second = said_by(environment("tells", ONLY_SECOND="2"))
+    assert first["parent"] == second["parent"] != os.getpid()
+    assert first["process"] != second["process"]
+    assert first["variables"]["ONLY_FIRST"] == "1"
+    assert "ONLY_FIRST" not in second["variables"]
+    known = Path(f"/proc/{first['parent']}/environ").read_bytes()
+    assert b"ONLY_FIRST" not in known
+    assert b"AWS_LAMBDA_FUNCTION_NAME" not in known
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started by itself")
+def test_forks_end_with_their_template_and_the_next_start_makes_another(environment: Make):
+    running = environment("tells")
+    before = said_by(running)
+    os.kill(before["parent"], signal.SIGKILL)
+    until = time.monotonic() + 60
+    while running.is_warm and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not running.is_warm
+    after = said_by(environment("tells"))
+    assert after["parent"] != before["parent"]
+
+
+def said_by(environment: Environment) -> dict[str, Any]:
+    payload, error, _ = environment.invoke(b"{}", "request")
+    assert error is None, payload
+    return json.loads(payload)
