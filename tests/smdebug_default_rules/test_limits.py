@@ -197,6 +197,7 @@ def criterion(*terms, broadcast=None):
     [
         (lambda: criterion({}), 0),
         (lambda: criterion({"given": "softmax"}), 1),
+        (lambda: criterion({"normalised": {"axis": 0, "length": 32}}), 1),
         (lambda: criterion({"classes": 1}), 1),
         (lambda: criterion({"classes": 1, "targets": 0}), 0),
         (lambda: criterion({"classes": 1, "criterion": "mse"}), 0),

@@ -27,6 +27,10 @@ _ONE_CLASS = (
     "Give the last layer one output for each class, or use binary_cross_entropy_with_logits for a single "
     "output."
 )
+_AXIS = (
+    "Take the softmax over the axis of the classes, such as dim=1 of [rows, classes] or dim=-1, or leave it out "
+    "and give the raw outputs to cross_entropy."
+)
 _SHAPES = "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N]."
 _TWICE = "{} is applied twice"
 _LOGS_WANTED = "The loss needs log-probabilities"
@@ -86,7 +90,9 @@ _RAW = _Wrong(
 
 
 class LossInput(DefaultRule):
-    """Fires when a criterion gets probabilities instead of logits, a single class, or broadcast targets."""
+    """Fires when a criterion gets probabilities instead of logits, a softmax over the wrong axis, a single class,
+    or broadcast targets.
+    """
 
     cause = "loss input"
     needs = "the run does not show what the loss was computed from"
@@ -165,6 +171,8 @@ def _problems(loss: Mapping[str, Any], output: _Output, step: int) -> Iterator[t
             why = _bounds(criterion, given, int(term.get("classes") or 0), loss.get("value"), step)
             why = why or _range(output, wrong)
             yield f"{given} before {criterion}", _Problem(wrong.message, wrong.title, advice, why)
+        if term.get("normalised"):
+            yield "softmax over another axis", _other_axis(term, loss.get("value"), step)
         if criterion == "cross entropy" and term.get("classes") == 1 and term.get("targets"):
             yield (
                 "one class",
@@ -178,6 +186,23 @@ def _problems(loss: Mapping[str, Any], output: _Output, step: int) -> Iterator[t
     shape = loss.get("broadcast")
     if shape:
         yield "broadcast", _broadcast(shape, output.shape)
+
+
+def _other_axis(term: Mapping[str, Any], loss: float | None, step: int) -> _Problem:
+    axis, length, classes = term["normalised"]["axis"], term["normalised"]["length"], int(term["classes"])
+    is_batch = axis == 0
+    over = f"the {length} rows of the batch" if is_batch else f"the {length} places along axis {axis}"
+    now = "" if loss is None else f"; the loss is {loss:.4g} at step {step}"
+    return _Problem(
+        f"the softmax is taken over {over}, not over the {classes} classes: the probabilities of a row do "
+        "not sum to 1",
+        "Softmax over the batch" if is_batch else "Softmax over the wrong axis",
+        _AXIS,
+        (
+            f"{length} values share a sum of 1, where {classes} classes should: guessing gives "
+            f"{math.log(length):.4g}, not {math.log(classes):.4g}{now}",
+        ),
+    )
 
 
 def _broadcast(shape: Sequence[int], output: tuple[int, ...]) -> _Problem:

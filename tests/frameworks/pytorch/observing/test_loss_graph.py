@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from smdebug.pytorch.observing.loss_graph import describe
+from smdebug.pytorch.observing.loss_graph import describe, wrong_axis
 
 SCORES = torch.randn(8, 5, requires_grad=True)
 LABELS = torch.tensor([0, 1, 2, 3, 4, 0, 0, 0])
@@ -49,6 +49,49 @@ def test_a_negative_log_likelihood_without_a_logarithm_before_it_is_recognised()
     assert term_of(F.nll_loss(model[0](SCORES), LABELS)).given == "raw outputs"
     assert term_of(F.nll_loss(model(SCORES), LABELS)).given == "probabilities"
     assert term_of(F.nll_loss(model(SCORES).log(), LABELS)).given == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "classes", "found"),
+    [
+        ((8, 5), 0, 5, (0, 8)),
+        ((8, 5), -2, 5, (0, 8)),
+        ((8, 5), 1, 5, None),
+        ((8, 5), -1, 5, None),
+        ((2, 3, 5), 1, 5, (1, 3)),
+        ((2, 3, 5), -1, 5, None),
+        ((2, 5, 4, 4), 1, 5, None),
+        ((2, 5, 4, 4), 3, 5, (3, 4)),
+        ((5, 5), 0, 5, None),  # nobody can tell
+        ((8, 10), 0, 5, None),  # only a part of the classes is compared
+        ((8,), 0, 8, None),
+        ((8, 1), 0, 1, None),  # a choice among rows
+    ],
+)
+def test_a_softmax_is_over_the_wrong_axis_if_the_classes_lie_along_another(shape, axis, classes, found):
+    assert wrong_axis(shape, axis, classes) == found
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda axis: F.nll_loss(F.log_softmax(SCORES, axis), LABELS),
+        lambda axis: F.nll_loss(SCORES.softmax(axis).log(), LABELS),
+        lambda axis: F.cross_entropy(SCORES.softmax(axis), LABELS),
+        lambda axis: F.mse_loss(SCORES.softmax(axis), F.one_hot(LABELS, 5).float()),
+    ],
+)
+def test_the_axis_of_a_softmax_before_the_criterion_is_known(loss, axis):
+    assert term_of(loss(axis)).normalised == ((0, 8) if axis == 0 else None)
+
+
+def test_the_axis_of_a_softmax_is_known_past_reshaping():
+    tokens = torch.randn(2, 4, 5, requires_grad=True)
+    of_axis = [
+        term_of(F.nll_loss(F.log_softmax(tokens, axis).view(-1, 5), LABELS)).normalised for axis in range(3)
+    ]
+    assert of_axis == [(0, 2), (1, 4), None]
 
 
 def test_what_a_criterion_was_given_is_seen_past_reshaping():

@@ -57,6 +57,7 @@ _MADE_PROBABILITIES = {
 }
 
 
+_SOFTMAXES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 _NO_LOGARITHMS = {
     "SoftmaxBackward0": PROBABILITIES,
     "SigmoidBackward0": PROBABILITIES,
@@ -66,6 +67,13 @@ _NO_LOGARITHMS = {
     ),
 }
 """Possible inputs of a negative log-likelihood that lack a logarithm."""
+
+
+class Normalised(NamedTuple):
+    """An axis that a softmax was taken over although the classes lie along another one."""
+
+    axis: int
+    length: int
 
 
 class LossTerm(NamedTuple):
@@ -90,6 +98,8 @@ class LossTerm(NamedTuple):
     """The class that does not count."""
     is_of_a_layer: bool = False
     """Whether the criterion was given what a layer returned, and nothing was computed in between."""
+    normalised: Normalised | None = None
+    """The axis of a softmax before the criterion, where that is not the axis of the classes."""
 
 
 class LossGraph(NamedTuple):
@@ -165,12 +175,14 @@ def _nodes(root: Any) -> Iterator[Any]:
 
 
 def _term(node: Any, criterion: str) -> LossTerm:
-    given = _before(node)
+    given = softmax = _before(node)
     classes = rows = 0
     unlogged = ""
     if criterion == _CROSS_ENTROPY and given is not None:
         if given.name() == "LogSoftmaxBackward0":
             given = _before(given)  # which belongs to the criterion: its input lies before it
+            if given is not None and given.name() in _SOFTMAXES:
+                softmax = given
         else:
             unlogged = _NO_LOGARITHMS.get(given.name(), "")
     targets = _saved(node, "_saved_target")
@@ -193,7 +205,34 @@ def _term(node: Any, criterion: str) -> LossTerm:
         any(_saved(node, name) is not None for name in ("_saved_weight", "_saved_pos_weight")),
         _ignored(node),
         _is_of_a_layer(given),
+        _normalised(softmax, classes),
     )
+
+
+def _normalised(node: Any, classes: int) -> Normalised | None:
+    """The axis that a softmax was taken over, if that is certainly not the axis of the classes."""
+    if node is not None and node.name() == "LogBackward0":
+        node = _before(node)
+    if node is None or node.name() not in _SOFTMAXES:
+        return None
+    result = _saved(node, "_saved_result")
+    if result is None:
+        return None
+    try:
+        axis = int(node._saved_dim)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+    return wrong_axis(tuple(result.shape), axis - _IN_64_BITS if axis >= _IN_64_BITS // 2 else axis, classes)
+
+
+def wrong_axis(shape: tuple[int, ...], axis: int, classes: int) -> Normalised | None:
+    """Return the axis of a softmax if it is not as long as there are classes, and another one is."""
+    if len(shape) < 2 or classes < 2 or not -len(shape) <= axis < len(shape):
+        return None
+    length = shape[axis]
+    if length == classes or classes not in shape:
+        return None
+    return Normalised(axis % len(shape), length)
 
 
 def _ignored(node: Any) -> int | None:

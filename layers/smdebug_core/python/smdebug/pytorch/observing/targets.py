@@ -70,6 +70,8 @@ def _term_facts(term: LossTerm) -> Callable[[], Facts]:
     }
     if term.is_weighted:
         facts["weighted"] = True
+    if term.normalised is not None:
+        facts["normalised"] = {"axis": term.normalised.axis, "length": term.normalised.length}
     if term.targets is not None:
         copied = _copied(term.targets)
         return lambda: facts if copied is None else {**facts, **class_facts(copied(), term.ignored)}
