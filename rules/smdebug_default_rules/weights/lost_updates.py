@@ -14,6 +14,7 @@ from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
+from smdebug_default_rules.weights.set_back import LEAST_STEPS, followed, set_back
 
 REGULAR_STEPS = 5
 """A parameter that had a gradient at all of this many saved steps is expected to have one at the next."""
@@ -36,6 +37,10 @@ _ORDER = "Call zero_grad() before backward(), never between backward() and step(
 _RESTORED = (
     "Look for code that sets .grad to None, restores the values after the step, or replaces the parameter."
 )
+_COPIED = (
+    "Look for code in the loop that writes the old values: load_state_dict(), copy_(), .data = or a checkpoint "
+    "that is loaded again at each step."
+)
 _ROUNDED = (
     "Keep the weights in float32 and compute in 16 bits (autocast), or use an optimizer with float32 copies: "
     "updates below half of the last digit are lost."
@@ -45,8 +50,8 @@ _ROUNDED = (
 class LostUpdates(DefaultRule):
     """Fires when a step of the optimizer leaves a parameter bit-equal although it has a gradient.
 
-    Also when the optimizer owns none of the model's parameters, and when a layer that is still used stops
-    receiving gradients.
+    Also when the optimizer owns none of the model's parameters, when a layer that is still used stops
+    receiving gradients, and when parameters have their old values again at the step after.
     """
 
     cause = "lost update"
@@ -65,6 +70,8 @@ class LostUpdates(DefaultRule):
         self.since: dict[str, int] = {}
         self.still: list[int] = []
         """The last saved steps of the optimizer, as long as none of them moved any parameter."""
+        self.beginnings: dict[str, list[int]] = {}
+        """What each parameter began the last saved step with, and since when."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -83,6 +90,8 @@ class LostUpdates(DefaultRule):
         if self._nothing_moves(seen, table, owned, owned & has_gradient, rates):
             yield self._all_still(table, owned, owned & has_gradient)
             return
+        self.beginnings = followed(self.beginnings, table, owned, seen.step)
+        yield from self._set_back(seen, table, owned)
         still = {}
         lost = self._lost(table, owned & has_gradient, rates)
         if seen.facts.get("updates_are_differences"):
@@ -130,6 +139,25 @@ class LostUpdates(DefaultRule):
                 ),
             )
         self._remember(table, owned, has_gradient, still)
+
+    def _set_back(self, seen: ObservedStep, table: Parameters, owned: Any) -> Iterator[Finding]:
+        found = set_back(self.beginnings, seen.step)
+        for name, (since, count) in found.items():
+            update = table.update("rms")[table.names.index(name)]
+            yield self.finding(
+                f"{name} is changed by the optimizer and has its old values again at the next step: it began "
+                f"{count} saved steps in a row, from step {since} to {seen.step}, bit-equal",
+                since=since,
+                tensor=name,
+                statistic="saved steps in a row that began with the same values",
+                value=count,
+                limit=LEAST_STEPS,
+                title=_set_back_title(len(found), int((owned & table.is_weight).sum())),
+                why=(
+                    f"{name}: update {update:.3g} at step {seen.step}, and no difference to step {since}",
+                ),
+                advice=(_COPIED,),
+            )
 
     def _not_owned(self, seen: ObservedStep, table: Parameters, which: Any) -> Finding:
         name = table.names[int(where(which)[0])]
@@ -248,6 +276,10 @@ def _of_how_many(lost: Any, owned: Any) -> str:
     """The headline, which says how much of the model does not change."""
     still = int(lost.sum())
     return f"{still} of {int(owned.sum())} parameters {'does' if still == 1 else 'do'} not change"
+
+
+def _set_back_title(count: int, weights: int) -> str:
+    return f"{count} of {weights} weights {'is' if count == 1 else 'are'} set back after each step"
 
 
 def _moved(table: Parameters, place: int, others: Any) -> tuple[str, ...]:

@@ -22,13 +22,23 @@ _DETACHED = (
     "Look for .detach(), .item(), torch.no_grad() or a conversion to numpy between these layers and the loss."
 )
 _OWN = "Give the optimizer model.parameters(), and make it after all layers were added to the model."
+_REGISTER = (
+    "Make the list an nn.ModuleList (of parameters, an nn.ParameterList), or register each layer with "
+    "add_module, before the optimizer is made: model.parameters() has no layers of plain lists."
+)
+_PARAMETER = (
+    "Make the tensor an nn.Parameter before the optimizer is made: model.parameters() has no plain tensors."
+)
 _FROZEN = (
     "Check the loop or the pattern that sets requires_grad = False: it matches the weights of every layer."
 )
 
 
 class UnreachedParameters(DefaultRule):
-    """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained."""
+    """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained.
+
+    An optimizer lacks the layers that a model keeps in a plain list, too.
+    """
 
     cause = "no gradient"
     needs = "no optimizer step with statistics of its parameters was saved"
@@ -44,6 +54,8 @@ class UnreachedParameters(DefaultRule):
         self.steps = 0
         self.first: int | None = None
         self.reached: list[str] = []
+        self.hidden = 0
+        """How many saved steps in a row have had parameters that no model has and no optimizer."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -52,6 +64,7 @@ class UnreachedParameters(DefaultRule):
             return
         self.steps += 1
         self.first = seen.step if self.first is None else self.first
+        yield from self._unregistered(seen)
         reached = set(self.reached)
         # Gradients of sparse layout are not measured, but what they change is.
         moved = table.has_gradient | (table.update("abs_mean") > 0)
@@ -99,6 +112,27 @@ class UnreachedParameters(DefaultRule):
                 "optimizer and have gradients",
                 _OWN,
             )
+
+    def _unregistered(self, seen: ObservedStep) -> Iterator[Finding]:
+        found = seen.facts.get("unregistered") or {}
+        self.hidden = self.hidden + 1 if found else 0
+        if self.hidden < LEAST_STEPS:
+            return
+        places, count = found["places"], int(found["count"])
+        place = str(places[0])
+        is_listed = "[" in place
+        attribute = place.partition("[")[0]
+        yield self._finding(
+            attribute,
+            f"{_counted(count)} with gradients {'is' if count == 1 else 'are'} in no optimizer, because "
+            f"{attribute} is a plain {'container' if is_listed else 'tensor'}, which model.parameters() leaves "
+            f"out: {place} never changes",
+            count,
+            "Layers in a plain list are not trained" if is_listed else "A plain tensor is not trained",
+            f"{_counted(count)} of {attribute} at {self.hidden} saved steps in a row, of which the optimizer "
+            "has 0",
+            _REGISTER if is_listed else _PARAMETER,
+        )
 
     def _finding(self, name: str, message: str, value: int, title: str, why: str, advice: str) -> Finding:
         return self.finding(
@@ -148,6 +182,10 @@ class UnreachedParameters(DefaultRule):
         if not unowned or len(unowned) > most:
             return []
         return [table.names[place] for place in unowned]
+
+
+def _counted(count: int) -> str:
+    return "1 parameter" if count == 1 else f"{count} parameters"
 
 
 def _is_drawn(table: Parameters, place: int) -> bool:

@@ -19,6 +19,7 @@ from tests.smdebug_default_rules.made_steps import Steps
 from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
+from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 
 SQUARES = {"criterion": "mse", "classes": 0, "means": [5000.0], "variances": [100.0]}
 
@@ -51,6 +52,10 @@ def broadcast(*shape):
         filled("outputs", "Net_output_0", np.ones(shape)),
         lambda steps: steps.facts["loss"].update(broadcast=[32, 32]),
     )
+
+
+def unregistered(place, count):
+    return lambda steps: steps.facts.update(unregistered={"places": [place], "count": count})
 
 
 def given(term, loss=None):
@@ -296,5 +301,10 @@ RUNS = [
     ("RanksAlike", lambda: OfRanks(Ranks(2, _0=BOTH, _1=BOTH), range(2))),
     ("MissingRank", lambda: OfRanks(Ranks(2, _0=BOTH, _10=ALONE, _110=BOTH), (0, 5, 10, 110))),
     ("ReplicasDiffer", lambda: OfRanks(Differing(3, _0=("xp", "xp", "xp"), _1=("xp", "xp", "xq")), range(2))),
+    ("LossInput", lambda: all_steps(1, given({"normalised": {"axis": 0, "length": 32}}, 3.1))),
+    ("LossInput", lambda: all_steps(1, given({"normalised": {"axis": 2, "length": 7}}))),
+    ("LostUpdates", lambda: going_back(6, apart=10)),
+    ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.hidden[0].weight", 4))),
+    ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.scale", 1))),
 ]
 """A rule and a run in which it finds something."""

@@ -69,6 +69,19 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("The outputs are -2.83 to 2.4; log-probabilities are at most 0",),
             "Give kl_div logarithms first: F.kl_div(F.log_softmax(outputs,",
         ),
+        (
+            "Softmax over the batch",
+            (
+                "32 values share a sum of 1, where 10 classes should: guessing gives 3.466, not 2.303; "
+                "the loss is 3.1 at step 0",
+            ),
+            "Take the softmax over the axis of the classes,",
+        ),
+        (
+            "Softmax over the wrong axis",
+            ("7 values share a sum of 1, where 10 classes should: guessing gives 1.946, not 2.303",),
+            "Take the softmax over the axis of the classes,",
+        ),
     ],
     "GradientsNotReset": [
         (
@@ -103,6 +116,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("0 of 6 parameters changed at 3 saved steps in a row",),
             "Call zero_grad() before backward(), never",
         ),
+        (
+            "1 of 3 weights is set back after each step",
+            ("Net_0.weight: update 0.001 at step 50, and no difference to step 0",),
+            "Look for code in the loop that writes",
+        ),
     ],
     "UnreachedParameters": [
         (
@@ -114,6 +132,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "A layer belongs to no optimizer",
             ("1 of 3 weights belong to no optimizer and have gradients",),
             "Give the optimizer model.parameters(), and",
+        ),
+        (
+            "Layers in a plain list are not trained",
+            ("4 parameters of Net.hidden at 2 saved steps in a row, of which the optimizer has 0",),
+            "Make the list an nn.ModuleList (of parameters,",
+        ),
+        (
+            "A plain tensor is not trained",
+            ("1 parameter of Net.scale at 2 saved steps in a row, of which the optimizer has 0",),
+            "Make the tensor an nn.Parameter before",
         ),
     ],
     "ModuleModes": [

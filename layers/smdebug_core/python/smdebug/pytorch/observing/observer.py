@@ -34,6 +34,7 @@ from smdebug.pytorch.observing.optimizer_state import (
 )
 from smdebug.pytorch.observing.structure import Structure
 from smdebug.pytorch.observing.targets import loss_facts
+from smdebug.pytorch.observing.unregistered import MAX_NAMED, Unregistered
 from smdebug.pytorch.tensors.updates import MIN_BYTES, Updates
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.save_plan import Members
@@ -257,8 +258,18 @@ class TorchObserver:
             backward_passes=self._backwards - state.stepped_at,
             gradients_were_reset=all(known.stepped_clear for known in self._states),
         )
+        if self._structure is not None and self._structure.unregistered:
+            self._note_unregistered(self._structure.unregistered)
         state.rates = rates_of(optimizer)
         self._carry_rates(state.rates, state)
+
+    def _note_unregistered(self, unregistered: Unregistered) -> None:
+        """Note which parameters outside of the models have gradients and no optimizer."""
+        places = unregistered.without_owner(optimizer for optimizer, _ in self._numbered())
+        if places:  # one of an optimizer that has not made a step yet
+            places = unregistered.without_owner(optimizers())
+        if places:
+            self._observations.note(unregistered={"places": places[:MAX_NAMED], "count": len(places)})
 
     @kept_out_of_graphs
     def after_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:

@@ -16,6 +16,7 @@ from torch import nn
 from smdebug.pytorch.modules.models import Models
 from smdebug.pytorch.modules.names import Layer, name_layers, name_of, parameters_of, unwrapped
 from smdebug.pytorch.observing import facts
+from smdebug.pytorch.observing.unregistered import Unregistered
 
 _Kept = list[Callable[[], Any]]
 
@@ -52,6 +53,7 @@ class Structure:
             for module, rest in facts.modules_of(model)
         ]
         """Each module's name, its class, and whether its mode changes its result."""
+        self.unregistered = Unregistered((unwrapped(model), root) for model, root in known)
         first = known[0][0].modules() if known else ()
         self._of_mode = [ref(module) for module in first if isinstance(module, facts.MODE_DEPENDENT)]
 
