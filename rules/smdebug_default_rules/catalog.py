@@ -36,6 +36,11 @@ _ENTRIES = (
     ),
     ("inputs", "TokenLabels", "Labels of tokens that are shifted or masked wrongly."),
     ("inputs", "RevealedTargets", "Inputs that contain the targets."),
+    (
+        "layers",
+        "Attention",
+        "Attention that sees the tokens to predict, padding alone, or other rows.",
+    ),
     ("weights", "InitialWeights", "Weights that start far too large or small, or all equal."),
     (
         "weights",

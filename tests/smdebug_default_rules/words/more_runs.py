@@ -54,6 +54,14 @@ def broadcast(*shape):
     )
 
 
+def attending(facts):
+    """A step of a language model of two layers, of whose attention this is known."""
+    attention = {"lengths": [16], "count": 2, "rows": 32, "tokens": 16, "future": 0.0, **facts}
+    tokens = {"equal": [0.0, 1.0, 0.0], "counted": 480}
+    loss = {"factor": 1.0, "terms": [TERM], "value": 3.47, "tokens": tokens, "attention": attention}
+    return lambda steps: steps.facts.update(loss=loss)
+
+
 def unregistered(place, count):
     return lambda steps: steps.facts.update(unregistered={"places": [place], "count": count})
 
@@ -306,5 +314,8 @@ RUNS = [
     ("LostUpdates", lambda: going_back(6, apart=10)),
     ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.hidden[0].weight", 4))),
     ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.scale", 1))),
+    ("Attention", lambda: all_steps(2, attending({"future": 1.0}))),
+    ("Attention", lambda: all_steps(2, attending({"padding_alone": True, "count": 1}))),
+    ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
 ]
 """A rule and a run in which it finds something."""

@@ -589,6 +589,26 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Resume from the last checkpoint before this",
         ),
     ],
+    "Attention": [
+        (
+            "The model sees the tokens that it should predict",
+            (
+                "None of the 2 attention layers checked hides what follows, at 2 checked steps in a row; the "
+                "loss is 3.47 at step 1",
+            ),
+            "Mask what follows each token: is_causal=True",
+        ),
+        (
+            "The padding mask is inverted",
+            ("0 tokens and all of the padding are seen in 32 rows of 16, at 2 checked steps in a row",),
+            "Invert the mask: key_padding_mask of PyTorch",
+        ),
+        (
+            "Attention mixes the rows of a batch",
+            ("Weights of 32 x 32 for inputs of 32 rows and 16 tokens, at 2 checked steps in a row",),
+            "Give nn.MultiheadAttention and nn.TransformerEncoderLayer batch_first=True,",
+        ),
+    ],
     "Adapters": [
         (
             "Adapters belong to no optimizer",

@@ -140,6 +140,12 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             "the loss compares tokens that the model should not predict",
         ),
     },
+    "attention": {
+        ("not learning", "constant output", "memorising", "overfitting", "vanishing gradient"): (
+            _A,
+            "what the model computes from does not belong to what it should predict",
+        ),
+    },
     "no advantage": {
         ("no gradient", "vanishing gradient", "lost update", "not learning", "learning rate"): (
             _A,

@@ -22,6 +22,7 @@ from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.accumulation import Accumulation
+from smdebug.pytorch.observing.attention import Attention
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
@@ -93,6 +94,7 @@ class TorchObserver:
         self._has_described = False
         self._batch: list[torch.Tensor] = []
         """The inputs of the batch, until its loss was described."""
+        self._attention = Attention()
         self._backwards = 0
         self._handles: list[Any] = []
         if sees_optimizers:  # callbacks would change a graph that contains their steps
@@ -196,7 +198,8 @@ class TorchObserver:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
-                    self._observations.note(loss=loss_facts(loss, graph, self._batch))
+                    attention = self._attention.facts(loss, graph, self._batch)
+                    self._observations.note(loss=loss_facts(loss, graph, self._batch, attention))
                     self._batch = []
 
     def _are_clear(self) -> bool:

@@ -25,7 +25,12 @@ INPUT, TOKEN_BEFORE = "input", "token before"
 Facts = dict[str, Any]
 
 
-def loss_facts(loss: torch.Tensor, graph: LossGraph, inputs: Sequence[torch.Tensor]) -> Callable[[], Facts]:
+def loss_facts(
+    loss: torch.Tensor,
+    graph: LossGraph,
+    inputs: Sequence[torch.Tensor],
+    attention: Callable[[], Facts | None] | None = None,
+) -> Callable[[], Facts]:
     """Copy what the facts of a loss need; what is returned computes them, later."""
     terms = [_term_facts(term) for term in graph.terms]
     revealed = tokens = None
@@ -34,7 +39,7 @@ def loss_facts(loss: torch.Tensor, graph: LossGraph, inputs: Sequence[torch.Tens
     if graph.is_whole and len(graph.terms) == 1:
         revealed = _revealed(graph.terms[0], inputs)
     value = _copied(loss.detach()) if graph.is_whole else None
-    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens)
+    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
 
 
 def _facts(
@@ -44,6 +49,7 @@ def _facts(
     value: Callable[[], Any] | None,
     revealed: list[Any] | None,
     tokens: Facts | None,
+    attention: Callable[[], Facts | None] | None,
 ) -> Facts:
     facts: Facts = {
         "factor": factor,
@@ -56,6 +62,8 @@ def _facts(
         facts["revealed_by"] = revealed
     if tokens is not None:
         facts["tokens"] = tokens
+    if attention is not None and (seen := attention()) is not None:
+        facts["attention"] = seen
     return facts
 
 

@@ -1,0 +1,146 @@
+"""What the attention of a model looks at, read off the graph of its loss: the future, padding, other rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from smdebug.numbers.attention import Seen, attention_facts
+from smdebug.pytorch.observing.loss_graph import LossGraph
+
+MAX_NODES = 800
+MAX_FOUND = 6
+"""How many attentions are looked at: those nearest to the loss."""
+MOST_ROWS, MOST_HEADS, MOST_QUERIES, MOST_TOKENS = 8, 2, 24, 4096
+_LEAST_TOKENS = 4
+_SOFTMAXES = ("SoftmaxBackward0", "SafeSoftmaxBackward0")
+_FUSED = "ScaledDotProduct"
+_LAST = (1 << 64) - 1
+"""The axis -1, as PyTorch shows it."""
+_MASKED = -1e4
+"""A score that is lowered by so much has no weight."""
+
+
+class _Sizes(NamedTuple):
+    rows: int
+    tokens: int
+
+
+class Attention:
+    """Looks at the attention of the first due steps, and at few of the later ones."""
+
+    FIRST, EVERY = 4, 16
+
+    def __init__(self) -> None:
+        self._losses = 0
+        self._is_absent = 0
+
+    def facts(
+        self, loss: torch.Tensor, graph: LossGraph, inputs: Sequence[torch.Tensor]
+    ) -> Callable[[], dict[str, Any] | None] | None:
+        """Copy what the facts of the attention need; what is returned computes them, later."""
+        self._losses += 1
+        is_due = self._losses <= self.FIRST or self._losses % self.EVERY == 0
+        if not is_due or self._is_absent >= self.FIRST:
+            return None
+        given = next((tensor for tensor in inputs[:4] if _is_sequence(tensor)), None)
+        if given is None or loss.grad_fn is None:
+            return None
+        sizes = _Sizes(*given.shape[:2])
+        found = [_seen(node, sizes) for node in _attentions(loss.grad_fn)]
+        self._is_absent = 0 if found else self._is_absent + 1
+        if not found:
+            return None
+        ids = None
+        if given.dim() == 2 and given.is_cpu:
+            ids = given.detach()[:MOST_ROWS].clone().numpy()
+        term = next((term for term in graph.terms if term.targets is not None), None)
+        labels, ignored = (None, None) if term is None else (term.targets, term.ignored)
+        wanted = None if labels is None or not labels.is_cpu else labels.detach().clone().numpy()
+        return lambda: attention_facts(found, sizes.rows, sizes.tokens, ids, wanted, ignored)
+
+
+def _is_sequence(tensor: torch.Tensor) -> bool:
+    """Whether that is [rows, tokens] of ids, or [rows, tokens, features]."""
+    if tensor.layout is not torch.strided or tensor.dim() not in (2, 3):
+        return False
+    is_of_ids = tensor.dim() == 2 and not (tensor.is_floating_point() or tensor.dtype is torch.bool)
+    rows, tokens = tensor.shape[:2]
+    is_long = _LEAST_TOKENS <= tokens <= MOST_TOKENS and rows >= 2
+    return is_long and (is_of_ids or (tensor.dim() == 3 and tensor.is_floating_point()))
+
+
+def _attentions(root: Any) -> Iterator[Any]:
+    """The operations that compute weights of square attention, those nearest to the loss first."""
+    waiting, seen, found = deque([root]), {root}, 0
+    while waiting and len(seen) <= MAX_NODES:
+        node = waiting.popleft()
+        name = node.name()
+        if (name in _SOFTMAXES or name.startswith(_FUSED)) and _is_square(node):
+            yield node
+            found += 1
+            if found == MAX_FOUND:
+                return
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+
+
+def _is_square(node: Any) -> bool:
+    result = _saved(node, "_saved_result")
+    if result is not None:
+        shape = result.shape
+        return len(shape) >= 3 and shape[-1] == shape[-2] >= 2
+    query, key = _saved(node, "_saved_query"), _saved(node, "_saved_key")
+    return query is not None and key is not None and query.dim() == 4 and query.shape[2] == key.shape[2] >= 2
+
+
+def _saved(node: Any, name: str) -> torch.Tensor | None:
+    try:
+        value = getattr(node, name)
+    except (AttributeError, RuntimeError):  # changed in place since, or freed
+        return None
+    return value.detach() if isinstance(value, torch.Tensor) else None
+
+
+def _seen(node: Any, sizes: _Sizes) -> Seen:
+    """Copy which keys some queries have weights for, as far as that can be read without waiting."""
+    weights = _saved(node, "_saved_result")
+    if weights is not None:
+        length = int(weights.shape[-1])
+        if int(node._saved_dim) not in (weights.dim() - 1, _LAST):  # its keys lie along another axis
+            return Seen(length)
+        leading = weights.numel() // (length * length) if weights.is_cpu else 0
+        return _copied(length, weights.reshape(leading, length, length) if leading else None, sizes, 1e-6)
+    query = _saved(node, "_saved_query")
+    length = 0 if query is None else int(query.shape[2])
+    if getattr(node, "_saved_is_causal", False):
+        return Seen(length, is_causal=True)
+    mask = _saved(node, "_saved_attn_mask")
+    if mask is None:
+        mask = _saved(node, "_saved_attn_bias")
+    if mask is None:
+        return Seen(length, sees_all=True)
+    if not mask.is_cpu or mask.shape[-1] != length:
+        return Seen(length)
+    heads = 1 if query is None else int(query.shape[0] * query.shape[1])
+    shape = (*mask.shape[:-2], length, length)
+    rows = mask.expand(shape).expand(*query.shape[:2], length, length) if query is not None else mask
+    if mask.dtype is torch.bool:
+        rows = torch.where(rows, 0.0, -torch.inf)
+    return _copied(length, rows.reshape(heads, length, length), sizes, _MASKED)
+
+
+def _copied(length: int, scores: torch.Tensor | None, sizes: _Sizes, limit: float) -> Seen:
+    if scores is None or not scores.shape[0] or scores.shape[0] % sizes.rows:
+        return Seen(length)
+    heads = scores.shape[0] // sizes.rows
+    every = -(-length // MOST_QUERIES)
+    queries = torch.arange(0, length, every)
+    some = scores.reshape(sizes.rows, heads, length, length)[:MOST_ROWS, :MOST_HEADS, ::every]
+    is_seen = (some > limit).any(1)
+    return Seen(length, queries=queries.numpy(), keys=is_seen.numpy())

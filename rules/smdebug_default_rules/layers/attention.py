@@ -1,0 +1,114 @@
+"""Attention that sees what it should not, or not what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+LEAST_STEPS = 2
+"""A problem is reported after this many checked steps in a row that show it."""
+MOST_FUTURE = 0.5
+"""The share of the tokens with a label that see a later one, at most."""
+
+_FUTURE, _PADDING, _ROWS = "tokens that see a later one", "keys outside of the padding", "length of attention"
+_CAUSAL = (
+    "Mask what follows each token: is_causal=True for scaled_dot_product_attention, or a mask that is True, or "
+    "minus infinity, above the diagonal (torch.triu(..., diagonal=1)) and that every layer is given."
+)
+_INVERT = (
+    "Invert the mask: key_padding_mask of PyTorch is True for padding, attention_mask of transformers is 1 for "
+    "tokens, and a boolean mask of scaled_dot_product_attention is True for what is seen."
+)
+_BATCH_FIRST = (
+    "Give nn.MultiheadAttention and nn.TransformerEncoderLayer batch_first=True, or transpose their input to "
+    "[tokens, rows, features]."
+)
+
+
+class Attention(DefaultRule):
+    """Fires when the attention of a language model sees the tokens to predict, padding alone, or other rows."""
+
+    cause = "attention"
+    needs = "no attention over the tokens of the model's input was seen in the graph of the loss"
+    advice: ClassVar[Advice] = {"attention": (_CAUSAL, _INVERT, _BATCH_FIRST)}
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps: dict[str, int] = {}
+        self.since: dict[str, int] = {}
+
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        loss = seen.facts.get("loss") or {}
+        attention = loss.get("attention")
+        if not attention:
+            self.looked = False
+            return
+        found = problems(attention, loss)
+        self.steps = {problem: self.steps.get(problem, 0) + 1 for problem in found}
+        self.since = {problem: self.since.get(problem, seen.step) for problem in found}
+        for problem, value in found.items():
+            if self.steps[problem] >= LEAST_STEPS:
+                yield self._finding(problem, value, attention, loss, seen)
+
+    def _finding(
+        self,
+        problem: str,
+        value: float,
+        attention: Mapping[str, Any],
+        loss: Mapping[str, Any],
+        seen: ObservedStep,
+    ) -> Finding:
+        count, rows, tokens = attention["count"], attention["rows"], attention["tokens"]
+        layers = "The attention layer checked does not hide" if count == 1 else (
+            f"None of the {count} attention layers checked hides"
+        )
+        steps = f"{self.steps[problem]} checked steps in a row"
+        if problem == _FUTURE:
+            number = loss.get("value")
+            now = "" if number is None else f"; the loss is {number:.4g} at step {seen.step}"
+            message = f"Each label is the next token, and {value:.0%} of the tokens with one see later tokens"
+            title, advice = "The model sees the tokens that it should predict", _CAUSAL
+            why = f"{layers} what follows, at {steps}{now}"
+        elif problem == _PADDING:
+            message = "Attention has weights for the padding at the ends of rows, and none for their tokens"
+            title, advice = "The padding mask is inverted", _INVERT
+            why = f"0 tokens and all of the padding are seen in {rows} rows of {tokens}, at {steps}"
+        else:
+            message = (
+                f"Attention compares the {rows} rows of the batch with each other, not the {tokens} tokens of "
+                "a row"
+            )
+            title, advice = "Attention mixes the rows of a batch", _BATCH_FIRST
+            why = f"Weights of {rows} x {rows} for inputs of {rows} rows and {tokens} tokens, at {steps}"
+        return self.finding(
+            message,
+            since=self.since[problem],
+            tensor=Modules.of(seen).output,
+            statistic=problem,
+            value=value,
+            limit=MOST_FUTURE if problem == _FUTURE else None,
+            title=title,
+            why=(why,),
+            advice=(advice,),
+        )
+
+
+def problems(attention: Mapping[str, Any], loss: Mapping[str, Any]) -> dict[str, float]:
+    """Return what is wrong with what attention sees, each with its number."""
+    found: dict[str, float] = {}
+    rows, tokens = attention["rows"], attention["tokens"]
+    following = (loss.get("tokens") or {}).get("equal") or (0, 0, 0)
+    if following[1] == 1 and attention.get("future", 0) > MOST_FUTURE:
+        found[_FUTURE] = attention["future"]
+    if attention.get("padding_alone"):
+        found[_PADDING] = 0.0
+    labels = sum(int(term.get("rows") or 0) for term in (loss.get("terms") or ())[:1])
+    is_time_second = following[1] == 1 or labels == rows
+    if attention["lengths"] == [rows] and rows != tokens and is_time_second:
+        found[_ROWS] = float(rows)
+    return found
