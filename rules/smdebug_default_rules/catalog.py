@@ -57,6 +57,12 @@ _ENTRIES = (
     ("gradients", "GradientFlow", "Gradients that vanish before they reach the first layers."),
     ("layers", "DeadUnits", "Rectifiers that return zero for nearly every input."),
     ("layers", "SaturatedUnits", "Activations at their bounds for nearly every input."),
+    (
+        "layers",
+        "UnusedExperts",
+        "Experts that the router leaves out.",
+    ),
+    ("layers", "CollapsedRepresentation", "Codes or embeddings that say nothing about the input."),
     ("layers", "ConstantOutput", "A model that gives the same output for every input."),
     ("loss", "StuckLoss", "A loss that does not fall."),
     ("loss", "Generalisation", "A model that overfits or memorises its training data."),

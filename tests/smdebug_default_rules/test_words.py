@@ -17,6 +17,7 @@ from tests.smdebug_default_rules import test_limits_of_trees_and_ranks as trees
 from tests.smdebug_default_rules.inputs.test_token_labels import written as labels_of_tokens
 from tests.smdebug_default_rules.made_runs import PARAMETERS
 from tests.smdebug_default_rules.made_steps import Steps
+from tests.smdebug_default_rules.words import more_runs
 
 NAN = pytest.approx(np.nan, nan_ok=True)
 
@@ -557,6 +558,32 @@ SENTENCES = [
             "The training's logloss fell from 0.7 to 0.09456, and b-logloss never got better than"
             " 0.6: it is 0.6 now"
         ),
+    ),
+    (
+        "Attention",
+        lambda: more_runs.all_steps(2, more_runs.attending({"future": 1.0})),
+        1.0,
+        0.5,
+        0,
+        "Each label is the next token, and 100% of the tokens with one see later tokens",
+    ),
+    (
+        "UnusedExperts",
+        lambda: more_runs.routed(14),
+        3,
+        4,
+        10,
+        "Net_experts.0 and 2 others have had no gradient since step 10: the router sends the inputs to 1 of "
+        "4 experts",
+    ),
+    (
+        "CollapsedRepresentation",
+        lambda: more_runs.coded(12, latent={"divergence": 0.9}, then={"divergence": 0.002}),
+        0.002,
+        0.005,
+        20,
+        "The divergence of the latent code from its prior is 0.002 nats over 8 dimensions since step 20: "
+        "the decoder gets noise",
     ),
 ]
 

@@ -17,12 +17,12 @@ MOST_FUTURE = 0.5
 
 _FUTURE, _PADDING, _ROWS = "tokens that see a later one", "keys outside of the padding", "length of attention"
 _CAUSAL = (
-    "Mask what follows each token: is_causal=True for scaled_dot_product_attention, or a mask that is True, or "
-    "minus infinity, above the diagonal (torch.triu(..., diagonal=1)) and that every layer is given."
+    "Mask what follows each token: is_causal=True for scaled_dot_product_attention, or a mask that is True, "
+    "or minus infinity, above the diagonal (torch.triu(..., diagonal=1)) and that every layer is given."
 )
 _INVERT = (
-    "Invert the mask: key_padding_mask of PyTorch is True for padding, attention_mask of transformers is 1 for "
-    "tokens, and a boolean mask of scaled_dot_product_attention is True for what is seen."
+    "Invert the mask: key_padding_mask of PyTorch is True for padding, attention_mask of transformers is 1 "
+    "for tokens, and a boolean mask of scaled_dot_product_attention is True for what is seen."
 )
 _BATCH_FIRST = (
     "Give nn.MultiheadAttention and nn.TransformerEncoderLayer batch_first=True, or transpose their input to "
@@ -31,7 +31,7 @@ _BATCH_FIRST = (
 
 
 class Attention(DefaultRule):
-    """Fires when the attention of a language model sees the tokens to predict, padding alone, or other rows."""
+    """Fires when attention sees the tokens that a model should predict, padding alone, or other rows."""
 
     cause = "attention"
     needs = "no attention over the tokens of the model's input was seen in the graph of the loss"
@@ -64,8 +64,10 @@ class Attention(DefaultRule):
         seen: ObservedStep,
     ) -> Finding:
         count, rows, tokens = attention["count"], attention["rows"], attention["tokens"]
-        layers = "The attention layer checked does not hide" if count == 1 else (
-            f"None of the {count} attention layers checked hides"
+        layers = (
+            "The attention layer checked does not hide"
+            if count == 1
+            else (f"None of the {count} attention layers checked hides")
         )
         steps = f"{self.steps[problem]} checked steps in a row"
         if problem == _FUTURE:
@@ -80,8 +82,8 @@ class Attention(DefaultRule):
             why = f"0 tokens and all of the padding are seen in {rows} rows of {tokens}, at {steps}"
         else:
             message = (
-                f"Attention compares the {rows} rows of the batch with each other, not the {tokens} tokens of "
-                "a row"
+                f"Attention compares the {rows} rows of the batch with each other, not the {tokens} tokens "
+                "of a row"
             )
             title, advice = "Attention mixes the rows of a batch", _BATCH_FIRST
             why = f"Weights of {rows} x {rows} for inputs of {rows} rows and {tokens} tokens, at {steps}"

@@ -28,8 +28,8 @@ _ONE_CLASS = (
     "output."
 )
 _AXIS = (
-    "Take the softmax over the axis of the classes, such as dim=1 of [rows, classes] or dim=-1, or leave it out "
-    "and give the raw outputs to cross_entropy."
+    "Take the softmax over the axis of the classes, such as dim=1 of [rows, classes] or dim=-1, or leave it "
+    "out and give the raw outputs to cross_entropy."
 )
 _SHAPES = "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N]."
 _TWICE = "{} is applied twice"
@@ -90,8 +90,9 @@ _RAW = _Wrong(
 
 
 class LossInput(DefaultRule):
-    """Fires when a criterion gets probabilities instead of logits, a softmax over the wrong axis, a single class,
-    or broadcast targets.
+    """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
+
+    Also for a softmax over the wrong axis, and for a single class.
     """
 
     cause = "loss input"

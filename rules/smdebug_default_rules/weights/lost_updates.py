@@ -38,8 +38,8 @@ _RESTORED = (
     "Look for code that sets .grad to None, restores the values after the step, or replaces the parameter."
 )
 _COPIED = (
-    "Look for code in the loop that writes the old values: load_state_dict(), copy_(), .data = or a checkpoint "
-    "that is loaded again at each step."
+    "Look for code in the loop that writes the old values: load_state_dict(), copy_(), .data = or a "
+    "checkpoint that is loaded again at each step."
 )
 _ROUNDED = (
     "Keep the weights in float32 and compute in 16 bits (autocast), or use an optimizer with float32 copies: "
@@ -153,9 +153,7 @@ class LostUpdates(DefaultRule):
                 value=count,
                 limit=LEAST_STEPS,
                 title=_set_back_title(len(found), int((owned & table.is_weight).sum())),
-                why=(
-                    f"{name}: update {update:.3g} at step {seen.step}, and no difference to step {since}",
-                ),
+                why=(f"{name}: update {update:.3g} at step {seen.step}, and no difference to step {since}",),
                 advice=(_COPIED,),
             )
 

@@ -14,7 +14,7 @@ from smdebug_default_rules.tensors import Parameters
 LEAST_STEPS = 6
 """A parameter is set back if this many saved steps in a row began with the same values."""
 LEAST_APART = 30
-"""The first and the last of them are at least this many steps apart: inner loops go back, too, for a while."""
+"""The first and the last of them are at least this many steps apart: inner loops go back, too."""
 LEAST_VALUES = 8
 LEAST_CHANGE = 1e-4
 """What a step changes, as a share of the values, at least."""
@@ -25,7 +25,7 @@ MOST = 200
 def followed(
     known: Mapping[str, list[int]], table: Parameters, owned: Any, step: int
 ) -> dict[str, list[int]]:
-    """Return what to keep of a step: a checksum of each parameter, since when it has had it, and how often."""
+    """Return a checksum of each parameter at a step, since when it has had it, and how often."""
     ratio = table.update("rms") / table.column("rms")
     changes = owned & table.is_weight & (table.sizes >= LEAST_VALUES) & (ratio > LEAST_CHANGE)
     # A weight of two values alone, as clipping leaves, could be equal by chance.

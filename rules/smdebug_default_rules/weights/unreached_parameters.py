@@ -125,8 +125,8 @@ class UnreachedParameters(DefaultRule):
         yield self._finding(
             attribute,
             f"{_counted(count)} with gradients {'is' if count == 1 else 'are'} in no optimizer, because "
-            f"{attribute} is a plain {'container' if is_listed else 'tensor'}, which model.parameters() leaves "
-            f"out: {place} never changes",
+            f"{attribute} is a plain {'container' if is_listed else 'tensor'}, which model.parameters() "
+            f"leaves out: {place} never changes",
             count,
             "Layers in a plain list are not trained" if is_listed else "A plain tensor is not trained",
             f"{_counted(count)} of {attribute} at {self.hidden} saved steps in a row, of which the optimizer "

@@ -62,6 +62,45 @@ def attending(facts):
     return lambda steps: steps.facts.update(loss=loss)
 
 
+def routed(count, name="Net_experts.{}.weight", used=(0, 1, 2, 3), then=(2,), apart=10):
+    """Four experts, of which the first steps use some, and later ones others."""
+    steps = Steps()
+    names = [name.format(number) for number in range(4)]
+    weights = {each: np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32) for each in names}
+    steps.lasting["optimizers"][0]["groups"][0]["parameters"] += names
+    for at in range(count):
+        steps.kinds["parameters"].update(weights)
+        for number, each in enumerate(names):
+            has_gradient = number in (used if at < 2 else then)
+            steps.kinds["gradients"][f"gradient/{each}"] = weights[each] * np.float32(0.1 * has_gradient)
+            steps.kinds["updates"][f"update/{each}"] = weights[each] * np.float32(1e-3 * has_gradient)
+        steps.write()
+        steps.skip(*[2.3] * (apart - 1))
+    return steps
+
+
+def coded(count, latent=None, embedding=None, variances=None, then=None, apart=10):
+    """Steps of which the first two have one kind of code, and the later ones another."""
+    steps = Steps()
+    for at in range(count):
+        loss = {"factor": 1.0, "terms": []}
+        if latent is not None:
+            value = (latent if at < 2 else then)["divergence"]
+            largest, active = value / 2, 3 if value > 0.1 else 0
+            loss["latent"] = {"dimensions": 8, "divergence": value, "largest": largest, "active": active}
+        if embedding is not None:
+            value = embedding if at < 2 else then
+            loss["embedding"] = {"rows": 32, "columns": 16, "alignment": value}
+        if variances is not None:
+            value = variances if at < 2 else then
+            term = {"criterion": "mean squared error", "classes": 8, "variances": [value] * 8}
+            loss["terms"] = [{**TERM, **term}]
+        steps.facts["loss"] = loss
+        steps.write()
+        steps.skip(*[2.3] * (apart - 1))
+    return steps
+
+
 def unregistered(place, count):
     return lambda steps: steps.facts.update(unregistered={"places": [place], "count": count})
 
@@ -314,8 +353,9 @@ RUNS = [
     ("LostUpdates", lambda: going_back(6, apart=10)),
     ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.hidden[0].weight", 4))),
     ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.scale", 1))),
-    ("Attention", lambda: all_steps(2, attending({"future": 1.0}))),
     ("Attention", lambda: all_steps(2, attending({"padding_alone": True, "count": 1}))),
     ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
+    ("CollapsedRepresentation", lambda: coded(12, embedding=0.2, then=0.995)),
+    ("CollapsedRepresentation", lambda: coded(12, variances=0.5, then=1e-6)),
 ]
 """A rule and a run in which it finds something."""

@@ -589,6 +589,30 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Resume from the last checkpoint before this",
         ),
     ],
+    "UnusedExperts": [
+        (
+            "The router uses 1 of 4 experts",
+            ("3 of 4 experts had no gradient at any of the last 12 saved steps",),
+            "Add a balancing loss with a weight of",
+        ),
+    ],
+    "CollapsedRepresentation": [
+        (
+            "The posterior collapses",
+            ("0 of 8 latent dimensions say something; the divergence was 0.9 at most",),
+            "Lower the weight of the divergence, or",
+        ),
+        (
+            "All embeddings are alike",
+            ("Mean cosine of two rows 0.9950 at step 90, and 0.20 before",),
+            "Give the loss something that keeps inputs",
+        ),
+        (
+            "All embeddings are alike",
+            ("Variance over the rows 8e-06 at step 90, and 4 before",),
+            "Give the loss something that keeps inputs",
+        ),
+    ],
     "Attention": [
         (
             "The model sees the tokens that it should predict",

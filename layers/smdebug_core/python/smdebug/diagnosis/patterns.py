@@ -146,6 +146,18 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             "what the model computes from does not belong to what it should predict",
         ),
     },
+    "unused experts": {
+        ("not learning", "lost update", "no gradient", "constant output"): (
+            _A,
+            "experts without tokens learn nothing",
+        ),
+    },
+    "collapsed representation": {
+        ("not learning", "constant output", "vanishing gradient", "memorising"): (
+            _A,
+            "what follows cannot tell the inputs apart",
+        ),
+    },
     "no advantage": {
         ("no gradient", "vanishing gradient", "lost update", "not learning", "learning rate"): (
             _A,

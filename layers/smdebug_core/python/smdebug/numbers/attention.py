@@ -61,13 +61,12 @@ def _future(seen: Seen, tokens: int, rows: int, labels: Ids | None, ignored: int
     if seen.keys is None or seen.queries is None:
         return None
     later = np.arange(seen.length)[None, :] > seen.queries[:, None]
-    sees = (seen.keys & later[None]).any(2)
-    counts = np.broadcast_to(seen.queries < seen.length - 1, sees.shape)
+    sees: NDArray[np.bool_] = np.any(seen.keys & later[None], axis=2)
+    counts: NDArray[np.bool_] = np.broadcast_to(seen.queries < seen.length - 1, sees.shape)
     counted = None if labels is None else _counted(labels, rows, ignored)
     if counted is not None:
         within = seen.queries < counted.shape[1]
-        counts = counts & within
-        counts = counts & counted[: len(sees), np.where(within, seen.queries, 0)]
+        counts = counts & within & np.take(counted[: len(sees)], np.where(within, seen.queries, 0), axis=1)
     total = int(counts.sum())
     return float((sees & counts).sum() / total) if total >= _LEAST_COUNTED else None
 
@@ -100,7 +99,7 @@ def _padding_alone(seen: Seen, ids: Ids) -> bool | None:
 
 
 def padding_at_the_end(ids: Ids) -> NDArray[np.bool_] | None:
-    """Where rows end with the same id over and over, two places or more, as padding does; None if none does."""
+    """Where rows end with the same id, two places or more, as padding does; None if none does."""
     last = ids[:, -1]
     ends = last[ids[:, -2] == last]
     if not len(ends):

@@ -58,6 +58,7 @@ _MADE_PROBABILITIES = {
 
 
 _SOFTMAXES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
+_KEEPING_FROM_ZERO = ("AddBackward0", "ClampBackward1", "ClampMinBackward0", "ClampBackward0")
 _NO_LOGARITHMS = {
     "SoftmaxBackward0": PROBABILITIES,
     "SigmoidBackward0": PROBABILITIES,
@@ -213,6 +214,8 @@ def _normalised(node: Any, classes: int) -> Normalised | None:
     """The axis that a softmax was taken over, if that is certainly not the axis of the classes."""
     if node is not None and node.name() == "LogBackward0":
         node = _before(node)
+        if node is not None and node.name() in _KEEPING_FROM_ZERO:
+            node = _before(node)
     if node is None or node.name() not in _SOFTMAXES:
         return None
     result = _saved(node, "_saved_result")

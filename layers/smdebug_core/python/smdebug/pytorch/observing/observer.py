@@ -23,6 +23,7 @@ from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.pytorch.observing.attention import Attention
+from smdebug.pytorch.observing.codes import code_facts
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
@@ -199,7 +200,8 @@ class TorchObserver:
                 if graph is not None:
                     self._has_described = True
                     attention = self._attention.facts(loss, graph, self._batch)
-                    self._observations.note(loss=loss_facts(loss, graph, self._batch, attention))
+                    codes = None if graph.is_whole else code_facts(loss, bool(graph.terms))
+                    self._observations.note(loss=loss_facts(loss, graph, self._batch, attention, codes))
                     self._batch = []
 
     def _are_clear(self) -> bool:

@@ -30,6 +30,7 @@ def loss_facts(
     graph: LossGraph,
     inputs: Sequence[torch.Tensor],
     attention: Callable[[], Facts | None] | None = None,
+    codes: Callable[[], Facts] | None = None,
 ) -> Callable[[], Facts]:
     """Copy what the facts of a loss need; what is returned computes them, later."""
     terms = [_term_facts(term) for term in graph.terms]
@@ -39,7 +40,8 @@ def loss_facts(
     if graph.is_whole and len(graph.terms) == 1:
         revealed = _revealed(graph.terms[0], inputs)
     value = _copied(loss.detach()) if graph.is_whole else None
-    return partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
+    facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
+    return facts if codes is None else lambda: {**facts(), **codes()}
 
 
 def _facts(

@@ -1,0 +1,67 @@
+"""What codes say about the inputs: the divergence of latent distributions, and how alike embeddings are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+ACTIVE = 0.01
+"""A latent dimension with less divergence than this, in nats, says nothing."""
+_LEAST_ROWS, _LEAST_COLUMNS = 8, 4
+
+
+def divergence_facts(variances: Sequence[Floats], squared: Sequence[Floats]) -> dict[str, Any]:
+    """Describe the Kullback-Leibler divergence of normal distributions from a standard one.
+
+    A divergence is computed from variances and squares of means of one shape: of several candidates, the
+    first pair that fits. The square of a deviation, which is the variance itself, is no mean.
+    """
+    for variance in variances:
+        if not np.isfinite(variance).all() or (variance <= 0).any() or variance.shape[-1] < 2:
+            continue
+        for mean in squared:
+            if mean.shape != variance.shape or not np.isfinite(mean).all():
+                continue
+            if np.allclose(mean * mean, variance) and not np.allclose(variance, 0):
+                continue
+            each = 0.5 * (mean * mean + variance - 1 - np.log(variance))
+            of_dimensions = each.reshape(-1, each.shape[-1]).mean(0)
+            return {
+                "latent": {
+                    "dimensions": len(of_dimensions),
+                    "divergence": float(of_dimensions.sum()),
+                    "largest": float(of_dimensions.max()),
+                    "active": int((of_dimensions > ACTIVE).sum()),
+                }
+            }
+    return {}
+
+
+def embedding_facts(embeddings: Sequence[Floats]) -> dict[str, Any]:
+    """Describe how alike the directions of embeddings are: 1 if all rows have the same, about 0 if any."""
+    usable = [
+        rows
+        for rows in embeddings
+        if rows.ndim == 2 and rows.shape[0] >= _LEAST_ROWS and rows.shape[1] >= _LEAST_COLUMNS
+    ]
+    if not usable:
+        return {}
+    alike = [alignment(rows) for rows in usable]
+    rows, columns = usable[0].shape
+    return {"embedding": {"rows": rows, "columns": columns, "alignment": round(min(alike), 6)}}
+
+
+def alignment(rows: Floats) -> float:
+    """Return the mean cosine of two different rows."""
+    sizes = np.sqrt((rows * rows).sum(1, keepdims=True))
+    known = rows[np.isfinite(sizes[:, 0]) & (sizes[:, 0] > 0)]
+    if len(known) < 2:
+        return 1.0
+    unit = known / np.sqrt((known * known).sum(1, keepdims=True))
+    count = len(unit)
+    total = float((unit.sum(0) ** 2).sum())
+    return (total - count) / (count * (count - 1))

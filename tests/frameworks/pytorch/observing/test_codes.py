@@ -1,0 +1,69 @@
+"""Latent distributions and embeddings are read off the graph of a loss, however it is written."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+from smdebug.pytorch.observing.codes import code_facts
+
+torch.manual_seed(0)
+MEAN = torch.randn(16, 3, requires_grad=True)
+LOGVAR = (0.3 * torch.randn(16, 3)).requires_grad_()
+GIVEN = torch.randn(16, 7)
+
+
+def by_hand():
+    return -0.5 * torch.sum(1 + LOGVAR - MEAN.pow(2) - LOGVAR.exp(), dim=1).mean()
+
+
+def by_products():
+    return 0.5 * (MEAN**2 + torch.exp(LOGVAR) - LOGVAR - 1).sum() / len(MEAN)
+
+
+def by_deviations():
+    deviation = (0.5 * LOGVAR).exp()
+    return 0.5 * (MEAN**2 + deviation**2 - 1 - torch.log(deviation**2)).sum(1).mean()
+
+
+def by_distributions():
+    given = torch.distributions.Normal(MEAN, (0.5 * LOGVAR).exp())
+    prior = torch.distributions.Normal(torch.zeros(16, 3), torch.ones(16, 3))
+    return torch.distributions.kl_divergence(given, prior).sum(1).mean()
+
+
+def decoded():
+    drawn = MEAN + (0.5 * LOGVAR).exp() * torch.randn(16, 3)
+    return nn.Linear(3, 7)(drawn)
+
+
+@pytest.mark.parametrize("divergence", [by_hand, by_products, by_deviations, by_distributions])
+@pytest.mark.parametrize(
+    "error", [lambda: F.mse_loss(decoded(), GIVEN), lambda: ((decoded() - GIVEN) ** 2).sum(1).mean()]
+)
+def test_the_divergence_of_a_latent_code_is_found_beside_an_error(divergence, error):
+    latent = code_facts(error() + 0.3 * divergence(), True)()["latent"]
+    assert latent["divergence"] == pytest.approx(float(divergence()), rel=1e-4)
+    assert latent["dimensions"] == 3
+
+
+def test_an_error_alone_has_no_latent_code():
+    assert code_facts(((decoded() - GIVEN) ** 2).mean() + MEAN.pow(2).mean(), False) is None
+    assert code_facts(F.mse_loss(decoded(), GIVEN), True) is None
+
+
+@pytest.mark.parametrize(
+    "similarity",
+    [
+        lambda left, right: (F.normalize(left, dim=1) * F.normalize(right, dim=1)).sum(1).mean(),
+        lambda left, right: F.cosine_similarity(left, right, dim=1).mean(),
+    ],
+)
+def test_embeddings_that_a_loss_compares_are_found(similarity):
+    left, right = (torch.randn(16, 8, requires_grad=True) for _ in range(2))
+    spread = code_facts(-similarity(left, right), False)()["embedding"]
+    assert (spread["rows"], spread["columns"]) == (16, 8)
+    assert abs(spread["alignment"]) < 0.2
+    alike = (torch.ones(16, 8) + 1e-3 * torch.randn(16, 8)).requires_grad_()
+    assert code_facts(2 - 2 * similarity(alike, alike + 0), False)()["embedding"]["alignment"] > 0.999
+    assert code_facts(2 - 2 * similarity(alike, alike + 0), True) is None

@@ -1,0 +1,65 @@
+"""Codes that say nothing: divergences from the prior, and how alike embeddings are."""
+
+import numpy as np
+import pytest
+
+from smdebug.numbers.codes import alignment, divergence_facts, embedding_facts
+
+RANDOM = np.random.default_rng(0)
+MEAN, VARIANCE = RANDOM.normal(size=(64, 3)), RANDOM.uniform(0.2, 1.0, (64, 3))
+
+
+def test_the_divergence_is_that_of_normal_distributions():
+    latent = divergence_facts([VARIANCE], [MEAN])["latent"]
+    each = 0.5 * (MEAN**2 + VARIANCE - 1 - np.log(VARIANCE)).mean(0)
+    assert latent["divergence"] == pytest.approx(each.sum())
+    assert (latent["dimensions"], latent["active"]) == (3, 3)
+    assert latent["largest"] == pytest.approx(each.max())
+
+
+def test_dimensions_that_are_as_the_prior_say_nothing():
+    mean, variance = MEAN.copy(), VARIANCE.copy()
+    mean[:, 1:], variance[:, 1:] = 0, 1
+    assert divergence_facts([variance], [mean])["latent"]["active"] == 1
+    latent = divergence_facts([np.ones((64, 3))], [np.zeros((64, 3))])["latent"]
+    assert (latent["divergence"], latent["active"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("variances", "means"),
+    [
+        ([], [MEAN]),
+        ([VARIANCE], []),
+        ([VARIANCE], [MEAN[:, :2]]),  # an error of the output beside it
+        ([-VARIANCE], [MEAN]),
+        ([VARIANCE[:, :1]], [MEAN[:, :1]]),
+        ([VARIANCE], [np.sqrt(VARIANCE)]),  # the deviation itself
+        ([VARIANCE], [MEAN * np.nan]),
+    ],
+)
+def test_there_is_no_divergence_without_a_mean_and_a_variance_of_one_shape(variances, means):
+    assert divergence_facts(variances, means) == {}
+
+
+def test_the_mean_is_chosen_among_other_squares():
+    chosen = divergence_facts([VARIANCE], [RANDOM.normal(size=(64, 9)), np.sqrt(VARIANCE), MEAN])
+    assert chosen == divergence_facts([VARIANCE], [MEAN])
+
+
+def test_embeddings_are_alike_if_they_point_in_one_direction():
+    rows = RANDOM.normal(size=(200, 16))
+    assert abs(alignment(rows)) < 0.02
+    assert alignment(rows * 1e-3 + 1.0) > 0.9999
+    assert alignment(np.abs(rows)) == pytest.approx(0.63, abs=0.05)
+    assert alignment(np.vstack([rows[:1], -rows[:1]])) == pytest.approx(-1)
+    assert alignment(np.zeros((4, 3))) == 1.0
+
+
+def test_the_embeddings_that_are_least_alike_count():
+    rows = RANDOM.normal(size=(20, 8))
+    assert embedding_facts([rows * 0 + 1, rows])["embedding"] == {
+        "rows": 20,
+        "columns": 8,
+        "alignment": round(alignment(rows), 6),
+    }
+    assert embedding_facts([rows[:4], rows[:, :2], rows[0]]) == {}

@@ -1,0 +1,61 @@
+"""Experts that a router leaves out, told from layers that take turns."""
+
+import pytest
+
+from smdebug_default_rules.layers.unused_experts import followed, left_out
+
+
+def story(*steps, apart=10):
+    """Follow steps, of which each names the experts that it uses."""
+    kept = None
+    for number, used in enumerate(steps):
+        kept = followed(kept, used, number * apart)
+    return kept, (len(steps) - 1) * apart
+
+
+def found(*steps, name="Net_experts.#", count=4, apart=10):
+    kept, step = story(*steps, apart=apart)
+    unused = left_out(kept, name, range(count), step)
+    return None if unused is None else (unused.numbers, unused.since, unused.steps)
+
+
+ALL, ONE = [0, 1, 2, 3], [2]
+
+
+def test_experts_without_a_gradient_for_twelve_saved_steps_are_left_out():
+    assert found(ALL, *[ONE] * 11) is None
+    assert found(ALL, *[ONE] * 12) == ([0, 1, 3], 0, 12)
+    assert found(ALL, ALL, *[ONE] * 13) == ([0, 1, 3], 10, 13)
+
+
+def test_the_steps_have_to_be_sixty_apart():
+    assert found(ALL, *[ONE] * 12, apart=4) is None
+    assert found(ALL, *[ONE] * 12, apart=5) == ([0, 1, 3], 0, 12)
+
+
+@pytest.mark.parametrize(
+    ("count", "used", "is_found"),
+    [(4, 1, True), (4, 2, False), (3, 1, True), (8, 2, True), (8, 3, False), (8, 4, False)],
+)
+def test_a_router_has_collapsed_if_it_uses_a_quarter_of_the_experts_or_a_single_one(count, used, is_found):
+    steps = [list(range(count)), *[list(range(used))] * 12]
+    assert (found(*steps, count=count) is not None) is is_found
+
+
+def test_experts_that_are_never_used_are_found_by_their_name():
+    assert found(*[ONE] * 13) == ([0, 1, 3], 0, 13)
+    assert found(*[ONE] * 13, name="Net_heads.#") is None
+
+
+def test_like_layers_are_experts_if_one_step_has_used_half_of_them():
+    assert found([0, 1], *[ONE] * 12, name="Net_blocks.#") == ([0, 1, 3], 0, 12)
+    assert found([0], *[ONE] * 12, name="Net_blocks.#") is None  # tasks that take turns
+
+
+def test_experts_that_take_turns_are_healthy():
+    assert found(*[[number % 4] for number in range(40)]) is None
+    assert found(*[[number // 8 % 4] for number in range(80)]) is None
+
+
+def test_nothing_is_found_where_no_expert_is_used():
+    assert found(ALL, *[[]] * 20) is None
