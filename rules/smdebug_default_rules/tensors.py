@@ -87,6 +87,8 @@ class Modules:
             outer, _, path = parameter.rpartition("/weights/")
             layer = path.rpartition("/")[0]
             return outer if outer and layer not in self.classes else layer
+        if not layer and (model := parameter.rpartition("_")[0]) in self.classes:
+            return model  # one that is a layer itself
         if layer in self.classes:
             return layer
         short = layer.removeprefix(f"{self.root}_")
