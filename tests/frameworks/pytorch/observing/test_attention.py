@@ -6,10 +6,13 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
+from torch.utils.checkpoint import checkpoint
 
 import smdebug
 from smdebug.runs import diagnose
 
+CAN_READ = hasattr(torch.ones(1, requires_grad=True).exp().grad_fn._raw_saved_result, "unpack_hook")
+pytestmark = pytest.mark.skipif(not CAN_READ, reason="before PyTorch 2.7 nothing is read")
 WORDS, LENGTH, ROWS, WIDTH = 16, 8, 6, 8
 
 
@@ -146,3 +149,18 @@ def test_inputs_with_the_tokens_first_are_healthy(tmp_path):
 
     model = TokensFirst(2, batch_first=False, pooled=True)
     assert titles(tmp_path / "run", model, batch) == []
+
+
+def test_layers_that_are_checkpointed_are_not_computed_again_to_be_read(tmp_path):
+    calls = []
+
+    def counting(query, key, value, is_causal):
+        calls.append(torch.is_grad_enabled())
+        return by_hand(query, key, value, is_causal)
+
+    class Checkpointed(Language):
+        def forward(self, ids):
+            return checkpoint(super().forward, ids, use_reentrant=False)
+
+    assert titles(tmp_path / "run", Checkpointed(counting, False), following) == []
+    assert len(calls) == 2 * 3  # forward and backward of three steps

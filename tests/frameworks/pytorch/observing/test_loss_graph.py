@@ -72,6 +72,7 @@ def test_a_softmax_is_over_the_wrong_axis_if_the_classes_lie_along_another(shape
     assert wrong_axis(shape, axis, classes) == found
 
 
+@needs_shapes
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(
     "loss",
@@ -86,6 +87,7 @@ def test_the_axis_of_a_softmax_before_the_criterion_is_known(loss, axis):
     assert term_of(loss(axis)).normalised == ((0, 8) if axis == 0 else None)
 
 
+@needs_shapes
 def test_the_axis_of_a_softmax_is_known_past_reshaping():
     tokens = torch.randn(2, 4, 5, requires_grad=True)
     of_axis = [

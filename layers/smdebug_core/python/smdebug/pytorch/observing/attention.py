@@ -10,6 +10,7 @@ import torch
 
 from smdebug.numbers.attention import Seen, attention_facts
 from smdebug.pytorch.observing.loss_graph import LossGraph
+from smdebug.pytorch.observing.saved_values import saved_value
 
 MAX_NODES = 800
 MAX_FOUND = 6
@@ -91,38 +92,30 @@ def _attentions(root: Any) -> Iterator[Any]:
 
 
 def _is_square(node: Any) -> bool:
-    result = _saved(node, "_saved_result")
+    result = saved_value(node, "_saved_result")
     if result is not None:
         shape = result.shape
         return len(shape) >= 3 and shape[-1] == shape[-2] >= 2
-    query, key = _saved(node, "_saved_query"), _saved(node, "_saved_key")
+    query, key = saved_value(node, "_saved_query"), saved_value(node, "_saved_key")
     return query is not None and key is not None and query.dim() == 4 and query.shape[2] == key.shape[2] >= 2
-
-
-def _saved(node: Any, name: str) -> torch.Tensor | None:
-    try:
-        value = getattr(node, name)
-    except (AttributeError, RuntimeError):  # changed in place since, or freed
-        return None
-    return value.detach() if isinstance(value, torch.Tensor) else None
 
 
 def _seen(node: Any, sizes: _Sizes) -> Seen:
     """Copy which keys some queries have weights for, as far as that can be read without waiting."""
-    weights = _saved(node, "_saved_result")
+    weights = saved_value(node, "_saved_result")
     if weights is not None:
         length = int(weights.shape[-1])
         if int(node._saved_dim) not in (weights.dim() - 1, _LAST):  # its keys lie along another axis
             return Seen(length)
         leading = weights.numel() // (length * length) if weights.is_cpu else 0
         return _copied(length, weights.reshape(leading, length, length) if leading else None, sizes, 1e-6)
-    query = _saved(node, "_saved_query")
+    query = saved_value(node, "_saved_query")
     length = 0 if query is None else int(query.shape[2])
     if getattr(node, "_saved_is_causal", False):
         return Seen(length, is_causal=True)
-    mask = _saved(node, "_saved_attn_mask")
+    mask = saved_value(node, "_saved_attn_mask")
     if mask is None:
-        mask = _saved(node, "_saved_attn_bias")
+        mask = saved_value(node, "_saved_attn_bias")
     if mask is None:
         return Seen(length, sees_all=True)
     if not mask.is_cpu or mask.shape[-1] != length:

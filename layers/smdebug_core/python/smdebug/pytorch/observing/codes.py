@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from smdebug.numbers.codes import divergence_facts, embedding_facts
+from smdebug.pytorch.observing.saved_values import saved_value
 
 MAX_NODES = 60
 MOST_VALUES = 1 << 16
@@ -37,11 +38,11 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
     for node in _near(loss.grad_fn):
         name = node.name()
         if name == _EXP:
-            _keep(found, _EXP, _saved(node, "_saved_result"))
+            _keep(found, _EXP, saved_value(node, "_saved_result"))
         elif name == _LOG:
-            _keep(found, _LOG, _saved(node, "_saved_self"))
+            _keep(found, _LOG, saved_value(node, "_saved_self"))
         elif name == _POWER and _exponent(node) == 2:
-            _keep(found, _POWER, _saved(node, "_saved_self"))
+            _keep(found, _POWER, saved_value(node, "_saved_self"))
         elif name == _DIVISION and not has_criterion and len(found.get(_DIVISION, ())) < 2:
             _keep(found, _DIVISION, _normalised(node))
     variances, squared = [*found.get(_EXP, ()), *found.get(_LOG, ())], found.get(_POWER, [])
@@ -54,7 +55,7 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
 
 def _normalised(node: Any) -> torch.Tensor | None:
     """What a division divides by its own length, row by row."""
-    rows, sizes = _saved(node, "_saved_self"), _saved(node, "_saved_other")
+    rows, sizes = saved_value(node, "_saved_self"), saved_value(node, "_saved_other")
     if rows is None or sizes is None or rows.dim() != 2 or sizes.dim() != 2 or len(sizes) != len(rows):
         return None
     return rows if torch.allclose(rows.norm(dim=1), sizes[:, 0], rtol=1e-3) else None
@@ -75,8 +76,9 @@ def _near(root: Any) -> Iterator[Any]:
 
 
 def _keep(found: dict[str, list[torch.Tensor]], kind: str, tensor: torch.Tensor | None) -> None:
-    is_readable = tensor is not None and tensor.is_cpu and tensor.layout is torch.strided
-    if tensor is not None and is_readable and tensor.dim() >= 2 and tensor.numel() <= MOST_VALUES:
+    if tensor is None or not tensor.is_cpu or tensor.layout is not torch.strided:
+        return
+    if tensor.is_floating_point() and tensor.dim() >= 2 and tensor.numel() <= MOST_VALUES:
         found.setdefault(kind, []).append(tensor)
 
 
@@ -85,11 +87,3 @@ def _exponent(node: Any) -> float:
         return float(node._saved_exponent)
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return 0.0
-
-
-def _saved(node: Any, name: str) -> torch.Tensor | None:
-    try:
-        value = getattr(node, name)
-    except (AttributeError, RuntimeError):  # changed in place since, or freed
-        return None
-    return value.detach() if isinstance(value, torch.Tensor) and value.is_floating_point() else None

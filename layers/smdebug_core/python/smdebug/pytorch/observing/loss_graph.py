@@ -218,14 +218,14 @@ def _normalised(node: Any, classes: int) -> Normalised | None:
             node = _before(node)
     if node is None or node.name() not in _SOFTMAXES:
         return None
-    result = _saved(node, "_saved_result")
-    if result is None:
+    shape = _shape(node)
+    if shape is None:
         return None
     try:
         axis = int(node._saved_dim)
     except (AttributeError, RuntimeError, TypeError):
         return None
-    return wrong_axis(tuple(result.shape), axis - _IN_64_BITS if axis >= _IN_64_BITS // 2 else axis, classes)
+    return wrong_axis(shape, axis - _IN_64_BITS if axis >= _IN_64_BITS // 2 else axis, classes)
 
 
 def wrong_axis(shape: tuple[int, ...], axis: int, classes: int) -> Normalised | None:
