@@ -21,6 +21,7 @@ import pytest
 from local_aws import LocalAws, LocalDebugger
 from local_aws.deployment import assembly as assembly_module
 from local_aws.deployment.assembly import Assembly, synthesized
+from local_aws.deployment.deployed import Deployed
 from local_aws.errors import (
     DiskFull,
     FolderClosed,
@@ -29,6 +30,7 @@ from local_aws.errors import (
     Unsupported,
     explain_os_error,
 )
+from local_aws.resources.deploying import deploy
 from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import FAILING, Saver
@@ -51,32 +53,35 @@ def edited(assembly: Assembly, folder: Path, change) -> Assembly:
     return Assembly(folder)
 
 
-def of_type(resources, kind: str):
-    return next(resource for resource in resources.values() if resource["Type"] == kind)
+def test_a_template_with_something_unknown_is_not_deployed(assembly, tmp_path):
+    def with_a_network(resources):
+        resources.update(Vpc={"Type": "AWS::EC2::VPC"})
+
+    with (
+        pytest.raises(Unsupported, match="AWS::EC2::VPC"),
+        LocalAws(assembly=edited(assembly, tmp_path / "edited", with_a_network)),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("kind", "change", "named"),
     [
-        (lambda resources: resources.update(Vpc={"Type": "AWS::EC2::VPC"}), "AWS::EC2::VPC"),
-        (
-            lambda resources: of_type(resources, "AWS::SQS::Queue")["Properties"].update(FifoQueue=True),
-            "FifoQueue",
-        ),
-        (
-            lambda resources: of_type(resources, "AWS::SNS::Topic")["Properties"].update(
-                DisplayName={"Fn::ImportValue": "x"}
-            ),
-            "Fn::ImportValue",
-        ),
+        ("AWS::SQS::Queue", {"FifoQueue": True}, "FifoQueue"),
+        ("AWS::SNS::Topic", {"DisplayName": {"Fn::ImportValue": "x"}}, "Fn::ImportValue"),
     ],
 )
-def test_a_template_with_something_unknown_is_not_deployed(assembly, tmp_path, change, named):
-    with (
-        pytest.raises(Unsupported, match=named),
-        LocalAws(assembly=edited(assembly, tmp_path / "edited", change)),
-    ):
-        pass
+def test_a_resource_with_something_unknown_is_not_created(assembly, tmp_path, kind, change, named):
+    def changed(resources):
+        of_kind = next(resource for resource in resources.values() if resource["Type"] == kind)
+        resources.clear()
+        resources["Changed"] = {"Type": kind, "Properties": {**of_kind.get("Properties", {}), **change}}
+
+    def no_client(service):
+        pytest.fail(f"a client of {service} was made")
+
+    with pytest.raises(Unsupported, match=named):
+        deploy(edited(assembly, tmp_path / "edited", changed), no_client, into=Deployed())
 
 
 def test_a_missing_permission_refuses_the_call(assembly, tmp_path):
