@@ -9,7 +9,7 @@ import numpy as np
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+from smdebug_default_rules.base import BOTH, Advice, DefaultRule, Retired
 from smdebug_default_rules.tensors import Modules
 
 
@@ -38,10 +38,11 @@ class ModuleModes(DefaultRule):
         "dropout": "Give F.dropout the argument training=self.training, or use nn.Dropout.",
     }
 
+    has_trained = Retired()
+
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
-        self.has_trained = False
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
@@ -53,8 +54,6 @@ class ModuleModes(DefaultRule):
         if not dependent and (facts["training"] or facts.get("gradients") is not False):
             self.lacks("no module, such as dropout or batch normalisation, depends on the mode")
         steps = bool(facts.get("optimizer_steps"))
-        if steps and facts["training"]:
-            self.has_trained = True
         found = dict(self._mismatches(seen, dependent, steps))
         self.since = {key: self.since.get(key, seen.step) for key in found}
         for key, (name, message) in found.items():
