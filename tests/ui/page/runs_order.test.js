@@ -10,7 +10,8 @@ import {
 } from "../../../layers/smdebug_core/python/smdebug/ui/page/runs_order.js";
 
 const run = (name, more = {}) => ({
-  ...{ name, state: "ended", issue: "", issues: 0, loss: null, last_step: 9, last_saved: 0, configuration: {} },
+  ...{ name, state: "ended", issue: "", issues: 0, loss: null, last_step: 9, last_saved: 0 },
+  ...{ configuration: {}, metrics: {} },
   ...more,
 });
 const chosen = (changes) => ({ search: "", state: "all", sort: "name", down: false, group: "", tag: "", ...changes });

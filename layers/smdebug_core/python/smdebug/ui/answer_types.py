@@ -68,6 +68,7 @@ class RowAnswer(TypedDict):
     missing: str
     check: str
     configuration: dict[str, Any]
+    metrics: dict[str, float | None]
     cost: float | None
     cost_title: str
     deployed: DeployedAnswer | None

@@ -76,6 +76,7 @@ def row_answer(board: Board, row: Row) -> RowAnswer:
         "missing": glance.missing,
         "check": board.check_of(row),
         "configuration": dict(glance.configuration),
+        "metrics": dict(glance.metrics),
         "cost": cost.dollars,
         "cost_title": cost.title,
         "deployed": None if snapshot is None else in_list(snapshot),

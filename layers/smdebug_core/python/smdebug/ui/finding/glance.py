@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.plain_text import escaped
+from smdebug.runs.metrics import last_metrics
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.secrets.texts import redacted_line
@@ -30,6 +31,7 @@ INDEX_FILES = 1000
 MOST_FOLLOWED = 128
 """Runs that have not ended, of which the list of steps is kept."""
 _CONFIGURATIONS: WeakKeyDictionary[Trial, dict[str, Any]] = WeakKeyDictionary()
+_METRICS: WeakKeyDictionary[Trial, tuple[int, dict[str, float | None]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Glance:
     missing: str = ""
     """Which steps are missing, in words; "" if none are."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """The last value of each number that was logged, and of the learning rate."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -129,6 +133,7 @@ class _Followed:
             loss=None if loss is None else finite(loss.last),
             curve=() if loss is None else curve_of(loss.values.tolist()),
             configuration=configuration_of(trial),
+            metrics={} if trial.has_more_files else metrics_of(trial),
         )
 
     def _read_loss(self) -> TrainingLoss | None:
@@ -186,6 +191,24 @@ def configuration_of(trial: Trial) -> dict[str, Any]:
         known = _configuration_in(trial)
         if known:
             _CONFIGURATIONS[trial] = known
+    return dict(known)
+
+
+def metrics_of(trial: Trial) -> dict[str, float | None]:
+    """Return the last value of each number that was logged, and of the learning rate.
+
+    Those of a run that has no new steps are not read again.
+    """
+    steps = trial.steps()
+    count, known = _METRICS.get(trial, (-1, {}))
+    if count != len(steps):
+        try:
+            found = last_metrics(trial)
+        except SMDebugError:  # the rest of the run can be shown
+            found = {}
+        named = list(found.items())[:_MOST_PARAMETERS]
+        known = {escaped(name)[:_LONGEST]: finite(value) for name, value in named}
+        _METRICS[trial] = len(steps), known
     return dict(known)
 
 

@@ -6,6 +6,7 @@ import { ago, count, duration, moment, number, plural } from "./format.js";
 import { noRuns } from "./no_runs.js";
 import { oneAtATime } from "./refreshing.js";
 import { arranged, distinguishing, parameterNames, shareOf, tagsOf } from "./runs_order.js";
+import { valueOf } from "./run_values.js";
 import { sparkline } from "./sparkline.js";
 
 const ROW = 34;
@@ -40,7 +41,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
   const search = h("input", {
     type: "search",
     placeholder: "Search runs ( / )",
-    title: "Names, verdicts and configuration",
+    title: "Words of names, verdicts and configuration; conditions such as loss<0.2 lr=1e-3; failing",
     "aria-label": "Search runs",
     value: chosen.search,
     oninput: () => choose({ search: search.value }),
@@ -223,8 +224,8 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       ...shownParameters().map((name) =>
         h("td", {
           class: "less",
-          text: words_of(run.configuration[name]),
-          title: String(run.configuration[name] ?? "not recorded"),
+          text: words_of(valueOf(run, name)),
+          title: String(valueOf(run, name) ?? "not recorded"),
         }),
       ),
       h("td", { class: "less", text: duration(run.duration) }),

@@ -1,5 +1,8 @@
 // Which runs the list shows, and in which order; what distinguishes them.
 
+import { matcher } from "./run_search.js";
+import { valueOf } from "./run_values.js";
+
 /** @typedef {import("./types/answers.js").RowAnswer} Run */
 /** @typedef {{search: string, state: string, sort: string, down: boolean, group: string, tag: string}} Choice */
 /** @typedef {{group: string, members: Run[]}} Group */
@@ -33,7 +36,7 @@ export function shareOf(run) {
 // Numbers by size, before texts by letters; what is missing comes last.
 function byValue(name) {
   return (run) => {
-    const value = run.configuration[name];
+    const value = valueOf(run, name);
     return typeof value === "number"
       ? [0, value]
       : value === undefined || value === null
@@ -59,13 +62,12 @@ function compared(a, b) {
  * @returns {(Run | Group)[]}
  */
 export function arranged(runs, chosen) {
-  const words = chosen.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = matcher(chosen.search);
   const rows = runs.filter((run) => {
     if (chosen.state === "with problems" ? !run.issues : chosen.state !== "all" && run.state !== chosen.state)
       return false;
     if (chosen.tag && !tagsOf(run).includes(chosen.tag)) return false;
-    const text = `${run.name} ${run.issue} ${JSON.stringify(run.configuration)}`.toLowerCase();
-    return words.every((word) => text.includes(word));
+    return matches(run);
   });
   const key = chosen.sort.startsWith("=") ? byValue(chosen.sort.slice(1)) : SORTS[chosen.sort] || SORTS.saved;
   const order = (a, b) => compared(key(a), key(b)) || (a.name < b.name ? -1 : 1);
@@ -74,7 +76,7 @@ export function arranged(runs, chosen) {
   /** @type {Map<string, Run[]>} */
   const by = new Map();
   for (const run of rows) {
-    const value = String(run.configuration[chosen.group] ?? "–");
+    const value = String(valueOf(run, chosen.group) ?? "–");
     by.set(value, [...(by.get(value) || []), run]);
   }
   return [...by]
@@ -83,7 +85,9 @@ export function arranged(runs, chosen) {
 }
 
 /** @param {Run[]} runs */
-export const parameterNames = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.configuration)))];
+export const parameterNames = (runs) => [
+  ...new Set(runs.flatMap((run) => [...Object.keys(run.configuration), ...Object.keys(run.metrics)])),
+];
 
 /**
  * The parameters, those first in which most runs have another value than most: one that a single run changes tells
@@ -96,7 +100,7 @@ export function distinguishing(runs, names) {
     names.map((name) => {
       const times = new Map();
       for (const run of runs) {
-        const value = String(run.configuration[name]);
+        const value = String(valueOf(run, name));
         times.set(value, (times.get(value) || 0) + 1);
       }
       return [name, runs.length - Math.max(...times.values())];

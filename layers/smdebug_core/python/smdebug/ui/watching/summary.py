@@ -8,7 +8,15 @@ from smdebug.diagnosis.wording import in_a_line
 from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import escaped
 from smdebug.trials.observations.loss_names import likely_losses
-from smdebug.ui.finding.glance import CURVE, Glance, configuration_of, finite, state_of, timed
+from smdebug.ui.finding.glance import (
+    CURVE,
+    Glance,
+    configuration_of,
+    finite,
+    metrics_of,
+    state_of,
+    timed,
+)
 from smdebug.ui.following.reading import RunReader
 from smdebug.ui.read_run import ReadRun
 
@@ -26,6 +34,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
         error=reader.error,
         workers=trial.num_workers,
         configuration=configuration_of(trial),
+        metrics=metrics_of(trial),
         issues=len(reader.issues) if checked else None,
         issue="" if first is None else escaped(in_a_line(first)),
         since=None if first is None else first.since,

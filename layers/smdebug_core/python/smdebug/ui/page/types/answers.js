@@ -79,6 +79,7 @@
  * @property {string} missing
  * @property {string} check
  * @property {Record<string, any>} configuration
+ * @property {Record<string, number | null>} metrics
  * @property {number | null} cost
  * @property {string} cost_title
  * @property {DeployedAnswer | null} deployed
