@@ -5,7 +5,9 @@ import {
   smoothed,
   sourcesOf,
   stepOfRun,
+  stretchAt,
   trainingStep,
+  wordsOfStretch,
 } from "../../../layers/smdebug_core/python/smdebug/ui/page/lines.js";
 
 const KNOTS = [
@@ -53,4 +55,14 @@ test("smoothing keeps a constant, the first value and gaps", () => {
   );
   assert.deepEqual(smoothed([1, undefined, null], 0.5), [1, undefined, null]);
   assert.ok(smoothed([0, 1], 0.5)[1] < 1);
+});
+
+test("a step is read in its stretch or in the nearest one, and without a step in the last", () => {
+  const curve = { first: [0, 10, 30], last: [4, 12, 30], low: [1, 2, 4], high: [1, 3, 4], not_finite: [0, 0, 1] };
+  assert.deepEqual(
+    [0, 4, 6, 8, 11, 20, 22, 99, null].map((step) => stretchAt(curve, step)),
+    [0, 0, 0, 1, 1, 1, 2, 2, 2],
+  );
+  const words = [0, 1, 2].map((at) => wordsOfStretch(curve, at, String));
+  assert.deepEqual(words, ["1", "2 to 3", "not finite"]);
 });

@@ -364,7 +364,7 @@ class ComparedRun(TypedDict):
     checked: int
     passed: int
     missing: str
-    series: list[str]
+    series: list[SeriesName]
     configuration: dict[str, Any]
     divergence: DivergenceAnswer | None
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smdebug.numbers.rows import COLUMN
-from smdebug.plain_text import escaped
 from smdebug.runs.measured_differences import PLACES, differing
 from smdebug.runs.origins import differing as differing_settings
 from smdebug.trials.kinds import COMPUTED
@@ -18,7 +17,7 @@ from smdebug.ui.answer_types import (
     DifferenceAnswer,
     DivergenceAnswer,
 )
-from smdebug.ui.answering.answers import rows_answer
+from smdebug.ui.answering.answers import rows_answer, series_names
 from smdebug.ui.finding.glance import configuration_of
 from smdebug.ui.following.verdict_answers import issue_answer
 from smdebug.ui.read_run import ReadRun
@@ -43,7 +42,9 @@ def comparison_of(runs: Sequence[Part]) -> ComparisonAnswer:
     return {
         "runs": parts,
         "configuration": configuration_differences([part["configuration"] for part in parts]),
-        "series": sorted({name for part in parts for name in part["series"]}),
+        "series": sorted(
+            {each["name"] for part in parts for each in part["series"] if not each["is_tensor"]}
+        ),
         "values": None,
     }
 
@@ -62,7 +63,7 @@ def _part(part: Part) -> ComparedRun:
             "checked": run.steps_checked,
             "passed": passed_of(run),
             "missing": run.missing,
-            "series": [escaped(name) for name in run.series],
+            "series": series_names(run),
             "configuration": {} if trial is None else configuration_of(trial),
             "divergence": None,
         }

@@ -17,6 +17,7 @@ from smdebug.ui.answer_types import (
     RunAnswer,
     Runs,
     SeriesAnswer,
+    SeriesName,
 )
 from smdebug.ui.answering.costs import IN_FOLDER, Estimate, estimate
 from smdebug.ui.drawing.charts import Charts
@@ -116,7 +117,6 @@ def described(
         state = "unreadable" if run.error else "reading"
     if known.state == "gone":
         state = "gone"
-    tensors = {name for statistics in run.kinds.values() for name in statistics.names}
     return {
         "id": run_id,
         "name": name,
@@ -137,15 +137,7 @@ def described(
         "workers": run.workers,
         "issues": [issue_answer(issue) for issue in run.issues],
         "rules": verdict["rules"],
-        "series": [
-            {
-                "name": escaped(name),
-                "count": len(series),
-                "modes": run.charts.modes_of(name),
-                "is_tensor": name in tensors,
-            }
-            for name, series in sorted(run.series.items())
-        ],
+        "series": series_names(run),
         "training_steps": run.charts.training_steps.knots(MOST_KNOTS),
         "kinds": [
             {
@@ -217,6 +209,20 @@ def rows_of(run: ReadRun, kind: str) -> RowsAnswer:
     names = rows_answer(run, kind)[0]
     tensors = len(names) if folded is None else len(folded.tensors)
     return {"names": names, "tensors": tensors, "folded": folded is not None}
+
+
+def series_names(run: ReadRun) -> list[SeriesName]:
+    """Return the scalars of a run, with the modes in which it has them."""
+    tensors = {name for statistics in run.kinds.values() for name in statistics.names}
+    return [
+        {
+            "name": escaped(name),
+            "count": len(series),
+            "modes": run.charts.modes_of(name),
+            "is_tensor": name in tensors,
+        }
+        for name, series in sorted(run.series.items())
+    ]
 
 
 def rows_answer(reader: ReadRun, kind: str) -> tuple[list[str], list[int]]:

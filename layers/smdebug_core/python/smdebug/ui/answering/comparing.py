@@ -11,7 +11,7 @@ from smdebug.ui.answering.threads import in_thread
 from smdebug.ui.comparisons import Part, comparison_of
 from smdebug.ui.watching.board import Board
 
-MOST_RUNS = 20
+MOST_RUNS = 100
 
 
 class Comparing:

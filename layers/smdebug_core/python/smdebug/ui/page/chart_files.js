@@ -1,6 +1,7 @@
 // A chart as a file that a paper or a slide can hold: a picture with its title and its curves' names, or a drawing.
 
-import { color, sized } from "./dom.js";
+import { blob, report as held } from "./api.js";
+import { button, color, csvOf, download, sized } from "./dom.js";
 import { count } from "./format.js";
 import { inkOf } from "./inks.js";
 import { ticksOf } from "./timeline.js";
@@ -170,4 +171,37 @@ export function tableOf(curves) {
   const rows = [...steps.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const names = curves.flatMap(({ label }) => [`smallest ${label}`, `largest ${label}`]);
   return [["first step", "last step", ...names], ...rows];
+}
+
+/**
+ * The buttons that save a chart of series: as pictures, and its values as a table.
+ * @param {import("./series_chart.js").SeriesChart} of
+ */
+export function saveButtons(of) {
+  const { title, sources } = of;
+  const picture = () => {
+    const curves = of.legend ? of.shownCurves : [];
+    chartPicture(title, of.chart, curves).toBlob((image) => download(`${title}.png`, image));
+  };
+  const drawing = () => {
+    const onsets = of.time.onsets.map((onset) => ({ ...onset, step: of.across(onset.step) }));
+    const look = { log: of.log, words: of.words, onsets, hasLegend: of.legend !== null };
+    download(`${title}.svg`, svgOf(title, of.chart, of.shownCurves, look), "image/svg+xml");
+  };
+  const table = async () => {
+    const [{ run, name }] = sources;
+    download(`${title}.csv`, await blob(`run/${run}/export.csv`, { name }));
+  };
+  // The stretches of steps on the screen, with the smallest and the largest value of each run.
+  const shownTable = () => {
+    const rows = tableOf(of.shownCurves.map(({ at, label }) => ({ label, found: of.found[at] })));
+    download(`${title}.csv`, csvOf(rows), "text/csv");
+  };
+  return [
+    button("Save as PNG", () => of.chart && picture()),
+    button("Save as SVG", () => of.chart && drawing()),
+    sources.length === 1 && !held
+      ? button("Save every value as CSV", table)
+      : button("Save what is shown as CSV", shownTable),
+  ];
 }

@@ -1,5 +1,6 @@
 // What all charts by uPlot share: their axes, the marks of problems, points between gaps.
 
+import uPlot from "./vendored/uplot-1.6.32.esm.js";
 import { color } from "./dom.js";
 import { number } from "./format.js";
 import { inkOf } from "./inks.js";
@@ -91,4 +92,16 @@ export function axes(log, words = number, size = widthOf) {
         ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))),
     },
   ];
+}
+
+/**
+ * The scale of a vertical axis: logarithmic, or linear with all values unless there are limits.
+ * @param {boolean} isLog
+ * @param {() => [number, number] | null} limits
+ */
+export function verticalScale(isLog, limits) {
+  if (isLog) return { distr: 3 };
+  const { rangeNum } = /** @type {any} */ (uPlot);
+  const range = (_, low, high) => (low === null ? [null, null] : rangeNum(...(limits() ?? [low, high]), 0.1, true));
+  return { distr: 1, range };
 }

@@ -8,8 +8,11 @@ import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { issueCard } from "./issue.js";
 import { oneAtATime } from "./refreshing.js";
 import { swatch } from "./inks.js";
+import { sourcesOf } from "./lines.js";
 import { SeriesChart } from "./series_chart.js";
 import { timeLineOf } from "./timeline.js";
+
+const keyOf = (sources) => sources.map(({ run, mode }) => `${run} ${mode ?? ""}`).join();
 
 // The names of some runs; of all of them, only their number.
 const namesOf = (members, total) =>
@@ -34,10 +37,10 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   replace(
     main,
     h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
+    h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration),
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts, others),
     h("section", { "aria-label": "Curves" }, h("h2", { text: "Curves" }), lossPlace, curves, more),
-    h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration),
   );
 
   function divergence(run, place) {
@@ -185,6 +188,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       ),
     );
     drawVerdicts(found.runs);
+    drawConfiguration(found);
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
     const is_loss = (name) =>
       name.toLowerCase() === "loss" ? 0 : /loss/i.test(name) ? 1 : name.startsWith("system/") ? 3 : 2;
@@ -200,12 +204,14 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
         : null,
     );
     for (const name of showsAll ? names : names.slice(0, 12)) {
-      // A run that is still read may not have the series yet.
-      const sources = found.runs.flatMap((run, place) =>
-        run.series.includes(name) ? [{ run: run.id, name, label: run.name, place }] : [],
+      // A run that is still read may not have the series yet, or no evaluation.
+      const sources = sourcesOf(
+        found.runs.map((run) => ({ id: run.id, run })),
+        name,
       );
+      const key = keyOf(sources);
       const known = charts.get(name);
-      if (known && known.sources.map((each) => each.run).join() === sources.map((each) => each.run).join()) continue;
+      if (known && known.key === key) continue;
       const chart = new SeriesChart(titleOf(name), sources, time, {
         height: name === names[0] ? 340 : 220,
         view,
@@ -213,6 +219,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
         isNamed: true,
         words: name.startsWith("system/") ? wordsOf(name) : number,
       });
+      chart.key = key;
       charts.set(name, chart);
       if (known) known.element.replaceWith(chart.element);
       else (name === names[0] && is_loss(name) < 2 ? lossPlace : curves).append(chart.element);
@@ -224,7 +231,6 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     );
     time.onsets = onsetsOf(found.runs);
     time.extend(0, Math.max(last, ...steps));
-    drawConfiguration(found);
     document.documentElement.dataset.ready = found.runs.every((run) => run.ready && run.checked >= run.steps)
       ? "yes"
       : "part";

@@ -54,6 +54,25 @@ export function button(text, onclick, properties = {}) {
   return h("button", { type: "button", text, onclick, ...properties });
 }
 
+/**
+ * A button that is pressed or not.
+ * @param {string} text
+ * @param {boolean} isPressed
+ * @param {(isPressed: boolean) => void} change
+ */
+export function toggle(text, isPressed, change) {
+  const element = button(
+    text,
+    () => {
+      const yes = element.getAttribute("aria-pressed") !== "true";
+      element.setAttribute("aria-pressed", String(yes));
+      change(yes);
+    },
+    { "aria-pressed": String(isPressed) },
+  );
+  return element;
+}
+
 // A button that opens a list of buttons; it closes at a choice, a click elsewhere and Escape.
 export function menu(text, label, items) {
   const box = h(

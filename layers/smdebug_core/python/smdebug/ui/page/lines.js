@@ -1,6 +1,6 @@
 // Training and validation as lines of their own, the axis of training steps, and smoothing.
 
-/** @typedef {import("./types/answers.js").RunAnswer} RunAnswer */
+/** @typedef {import("./types/answers.js").SeriesName} SeriesName */
 /** @typedef {[number, number][]} Knots steps of the run with their training steps */
 
 const LABELS = { TRAIN: "training", EVAL: "validation", PREDICT: "prediction" };
@@ -8,7 +8,7 @@ const MODES = Object.keys(LABELS);
 
 /**
  * The modes of a series that are drawn as lines; none if all of it is training.
- * @param {RunAnswer} run
+ * @param {{series: SeriesName[]}} run
  * @param {string} name
  * @returns {string[]}
  */
@@ -19,7 +19,7 @@ export function linesOf(run, name) {
 
 /**
  * The curves of a series: a line for each mode of each run.
- * @param {{id: string, run: RunAnswer}[]} runs
+ * @param {{id: string, run: {name: string, series: SeriesName[]}}[]} runs
  * @param {string} name
  * @returns {import("./series_chart.js").Source[]}
  */
@@ -78,6 +78,21 @@ export function smoothed(values, weight) {
     share = weight * share + (1 - weight);
     return sum / share;
   });
+}
+
+// Which stretch of a curve a step is in, or the nearest one; without a step, the last.
+export function stretchAt(curve, step) {
+  let at = curve.first.length - 1;
+  if (step === null) return at;
+  while (at > 0 && curve.first[at] > step) at--;
+  return at + 1 < curve.first.length && curve.first[at + 1] - step < step - curve.last[at] ? at + 1 : at;
+}
+
+// The value of a stretch, or its smallest and its largest one.
+export function wordsOfStretch(curve, at, words) {
+  const [low, high] = [curve.low[at], curve.high[at]];
+  if (curve.not_finite[at]) return "not finite";
+  return low === high ? words(high) : `${words(low)} to ${words(high)}`;
 }
 
 // The steps of several curves, and of each curve the largest and the smallest value at every step.

@@ -1,14 +1,15 @@
 // The curves of one scalar, of one run or several, with both extremes of each stretch of steps.
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
-import { blob, get, report as held } from "./api.js";
-import { chartPicture, svgOf, tableOf } from "./chart_files.js";
-import { ALONE, axes, marksPlugin } from "./chart_parts.js";
-import { button, color, csvOf, debounced, download, h, menu } from "./dom.js";
+import { get } from "./api.js";
+import { saveButtons } from "./chart_files.js";
+import { ALONE, axes, marksPlugin, verticalScale } from "./chart_parts.js";
+import { color, debounced, h, menu, toggle } from "./dom.js";
 import { count, number } from "./format.js";
 import { inkOf, swatch } from "./inks.js";
-import { columnsOf, smoothed, stepOfRun, trainingStep } from "./lines.js";
+import { columnsOf, smoothed, stepOfRun, stretchAt, trainingStep, wordsOfStretch } from "./lines.js";
 import { MARGIN, gutter } from "./timeline.js";
+import { usualLimits } from "./usual_limits.js";
 
 const FRAME = 8; // pixels between the border of a chart and its inside
 
@@ -51,17 +52,18 @@ export class SeriesChart {
     this.place = h("div");
     this.note = h("span", { class: "quiet note" });
     this.readout = h("output", { class: "readout" });
-    this.logButton = button(
-      "Log scale",
-      () => {
-        this.log = !this.log;
-        view.setLog(this.name, this.log);
-        this.logButton.setAttribute("aria-pressed", String(this.log));
-        this.remark();
-        this.rebuild();
-      },
-      { "aria-pressed": String(this.log) },
-    );
+    this.logButton = toggle("Log scale", this.log, (yes) => {
+      this.log = yes;
+      view.setLog(this.name, yes);
+      this.remark();
+      this.rebuild();
+    });
+    this.showsAll = false; // of the values of runs that explode
+    this.allButton = toggle("All values", false, (yes) => {
+      this.showsAll = yes;
+      this.remark();
+      this.rebuild();
+    });
     this.legend =
       isNamed || sources.length > 1
         ? h("div", { class: "keys-of-curves", role: "group", "aria-label": `Curves of ${title}` })
@@ -75,35 +77,32 @@ export class SeriesChart {
         h("span", { class: "title", text: title, title }),
         this.note,
         this.readout,
-        menu("⋯", `Scale and export of ${title}`, [
-          this.logButton,
-          button("Save as PNG", () => this.picture()),
-          button("Save as SVG", () => this.drawing()),
-          sources.length === 1 && !held
-            ? button("Save every value as CSV", () => this.table())
-            : button("Save what is shown as CSV", () => this.shownTable()),
-        ]),
+        menu("⋯", `Scale and export of ${title}`, [this.logButton, this.allButton, ...saveButtons(this)]),
       ),
       this.place,
       this.legend,
     );
-    this.pointer = (step, source) => this.point(step, source);
-    time.pointed.add(this.pointer);
-    this.listener = () => {
-      this.scale();
-      this.later();
-    };
-    time.listeners.add(this.listener);
-    this.changed = () => {
-      this.legend?.replaceChildren();
-      this.rebuild();
-    };
-    view.listeners.add(this.changed);
+    this.listen();
     this.later = debounced(90, () => this.load().catch((error) => report?.(error)));
     this.observer = new ResizeObserver(
       () => this.chart && this.chart.setSize({ width: this.width, height: this.height }),
     );
     this.observer.observe(this.place);
+  }
+
+  listen() {
+    this.pointer = (step, source) => this.point(step, source);
+    this.time.pointed.add(this.pointer);
+    this.listener = () => {
+      this.scale();
+      this.later();
+    };
+    this.time.listeners.add(this.listener);
+    this.changed = () => {
+      this.legend?.replaceChildren();
+      this.rebuild();
+    };
+    this.view.listeners.add(this.changed);
   }
 
   get width() {
@@ -134,10 +133,13 @@ export class SeriesChart {
     } else this.rebuild();
   }
 
+  get isOfOneRun() {
+    return this.sources.every(({ run }) => run === this.sources[0].run);
+  }
+
   // Steps of the run with their training steps; none if the axis counts every step.
   get knots() {
-    const isOfOneRun = this.sources.every(({ run }) => run === this.sources[0].run);
-    return this.view.everyStep || !isOfOneRun ? [] : this.knotsOfRun();
+    return this.view.everyStep || !this.isOfOneRun ? [] : this.knotsOfRun();
   }
 
   across(step) {
@@ -179,11 +181,19 @@ export class SeriesChart {
     );
   }
 
+  // The limits of the axis between which most runs are; null if all values are shown.
+  get limits() {
+    return this.log || this.isOfOneRun ? null : usualLimits(this.found.filter((_, at) => !this.isHidden(at)));
+  }
+
   remark() {
+    const limits = this.limits;
+    this.allButton.hidden = !limits;
     const below = this.log && this.found.some((each) => each?.low.some((value) => value !== null && value <= 0));
     const words = [
       this.odd ? `${this.odd.toLocaleString("en-US")} not finite` : "",
       below ? "values of 0 or less are marked below" : "",
+      limits && !this.showsAll ? "values far from most runs are cut off" : "",
     ];
     this.note.textContent = words.filter(Boolean).join(", ");
     this.note.className = this.odd ? "bad note" : "quiet note";
@@ -221,7 +231,10 @@ export class SeriesChart {
         bands,
         axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
         padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
-        scales: { x: { time: false, range: () => this.window }, y: { distr: this.log ? 3 : 1 } },
+        scales: {
+          x: { time: false, range: () => this.window },
+          y: verticalScale(this.log, () => (this.showsAll ? null : this.limits)),
+        },
         legend: { show: false },
         focus: { alpha: 0.15 },
         cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
@@ -271,16 +284,8 @@ export class SeriesChart {
 
   valueAt(each, step) {
     if (!each || !each.first.length) return null;
-    let at = each.first.length - 1;
-    if (step !== null) {
-      while (at > 0 && each.first[at] > step) at--;
-      if (at + 1 < each.first.length && each.first[at + 1] - step < step - each.last[at]) at++;
-    }
-    const words = each.not_finite[at]
-      ? "not finite"
-      : each.low[at] === each.high[at]
-        ? this.words(each.high[at])
-        : `${this.words(each.low[at])} to ${this.words(each.high[at])}`;
+    const at = stretchAt(each, step);
+    const words = wordsOfStretch(each, at, this.words);
     if (this.knots.length) return { words, range: `step ${count(Math.floor(this.placesOf(each)[at]))}` };
     const range =
       each.first[at] === each.last[at]
@@ -352,37 +357,6 @@ export class SeriesChart {
     return this.sources.flatMap(({ label, name }, at) =>
       this.isHidden(at) ? [] : [{ at, place: this.placeOf(at), label: label || name }],
     );
-  }
-
-  picture() {
-    if (!this.chart) return;
-    const curves = this.legend ? this.shownCurves : [];
-    chartPicture(this.title, this.chart, curves).toBlob((image) => download(`${this.title}.png`, image));
-  }
-
-  // The stretches of steps on the screen, with the smallest and the largest value of each run.
-  shownTable() {
-    const rows = tableOf(this.shownCurves.map(({ at, label }) => ({ label, found: this.found[at] })));
-    download(`${this.title}.csv`, csvOf(rows), "text/csv");
-  }
-
-  async table() {
-    const { run, name } = this.sources[0];
-    download(`${this.title}.csv`, await blob(`run/${run}/export.csv`, { name }));
-  }
-
-  drawing() {
-    if (this.chart)
-      download(
-        `${this.title}.svg`,
-        svgOf(this.title, this.chart, this.shownCurves, {
-          log: this.log,
-          words: this.words,
-          onsets: this.time.onsets.map((onset) => ({ ...onset, step: this.across(onset.step) })),
-          hasLegend: this.legend !== null,
-        }),
-        "image/svg+xml",
-      );
   }
 
   close() {

@@ -368,7 +368,7 @@
  * @property {number} checked
  * @property {number} passed
  * @property {string} missing
- * @property {string[]} series
+ * @property {SeriesName[]} series
  * @property {Record<string, any>} configuration
  * @property {DivergenceAnswer | null} divergence
  */
