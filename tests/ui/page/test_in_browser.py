@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from smdebug import modes
+from smdebug_default_rules.catalog import CATALOG
 from tests.ui.browsing import READY, accessible, choose, click, press, until
 from tests.ui.written_runs import WrittenRun
 
@@ -40,7 +41,8 @@ def test_a_run_shows_first_what_is_wrong(page, tmp_path, dark, width):
     until(tab, "document.body.innerText.includes('since step 30')")
     text = tab.value("document.body.innerText")
     assert text.index("since step 30") < text.index("Loss and metrics") < text.index("Layers by steps")
-    assert "37 rules: 1 detected a problem, 2 passed, 34 not checked" in text
+    others = len(CATALOG) - 3
+    assert f"{others + 3} rules: 1 detected a problem, 2 passed, {others} not checked" in text
     assert tab.value("document.documentElement.scrollWidth") <= width
     click(tab, "document.querySelector('.layers button:not([aria-expanded])')")
     until(tab, "document.body.innerText.includes('worker at step')")
@@ -110,28 +112,6 @@ def test_a_spike_of_one_step_in_100_000_is_seen_in_pixels_at_every_zoom(page, tm
     tab.value("document.dispatchEvent(new CustomEvent('show-steps', {detail: [0, 50000]}))")
     until(tab, f"{count}('.u-wrap canvas', {curve}, 0.08, 0.2) < 3000")
     until(tab, f"{count}('.heat canvas', {yellow}, 0, 1) === 0")
-    assert tab.complaints == []
-
-
-def test_runs_are_compared(page, tmp_path):
-    WrittenRun(tmp_path / "a", seed=1).write(30, end=True)
-    WrittenRun(tmp_path / "b", seed=2, loss=failing).write(60, end=True)
-    tab = page("#/compare/{a},{b}", READY)
-    for words in ("rms", "step 0: gradients of blocks.0.weight", "since step 30"):
-        until(tab, f"document.body.innerText.includes('{words}')")
-    assert tab.value("document.querySelector('main h2').innerText") == "Configuration"
-    assert accessible(tab) == []
-    assert tab.complaints == []
-
-
-def test_a_run_that_explodes_does_not_flatten_the_other(page, tmp_path):
-    WrittenRun(tmp_path / "a", loss=lambda step: 2 - step / 50).write(60, end=True)
-    WrittenRun(tmp_path / "b", loss=lambda step: 2.0 * 1.5 ** max(0, step - 20)).write(60, end=True)
-    tab = page("#/compare/{a},{b}", READY)
-    until(tab, "document.querySelector('figure .note')?.innerText === 'values far from most runs are cut off'")
-    tab.value("document.querySelector('figure .menu summary').click()")
-    press(tab, "All values")
-    until(tab, "document.querySelector('figure .note').innerText === ''")
     assert tab.complaints == []
 
 
