@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.tensors import Parameters
+from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_STEPS = 12
 """The same experts are left out at this many saved steps in a row."""
@@ -24,14 +24,15 @@ often leave half of them out."""
 HARDLY = 1e-5
 """An expert with less than this share of the largest gradient of the others learns nothing."""
 
+_ROUTER = re.compile(r"(^|[._])(router|gate|gating|gates|routing)\d*($|[._])", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<=[._/])(\d{1,4})(?=[._/])")
 
 
 class UnusedExperts(DefaultRule):
     """Fires when most of several like layers get no gradient, the same ones at every saved step.
 
-    They are called experts, or more of them had a gradient in one step before: tasks that take turns, or
-    layers that were never used together, are not experts that a router leaves out.
+    They are called experts, or the model has a router or gate and has used more of them in one step before:
+    tasks that take turns, and layers that are trained in phases, are not experts that a router leaves out.
     """
 
     cause = "unused experts"
@@ -65,7 +66,8 @@ class UnusedExperts(DefaultRule):
             self.looked = False
         for name, used in found.items():
             self.groups[name] = followed(self.groups.get(name), used, seen.step)
-            unused = left_out(self.groups[name], name, groups[name], seen.step)
+            is_mixture = has_router(Modules.of(seen).classes)
+            unused = left_out(self.groups[name], name, groups[name], seen.step, has_router=is_mixture)
             if unused is not None:
                 yield self._finding(groups[name], unused, table)
 
@@ -145,7 +147,14 @@ class LeftOut(NamedTuple):
     """How many saved steps have left them out."""
 
 
-def left_out(kept: Mapping[str, Any], name: str, numbers: Iterable[int], step: int) -> LeftOut | None:
+def has_router(modules: Iterable[str]) -> bool:
+    """Whether a module of these is called a router or gate."""
+    return any(_ROUTER.search(name) for name in modules)
+
+
+def left_out(
+    kept: Mapping[str, Any], name: str, numbers: Iterable[int], step: int, *, has_router: bool = False
+) -> LeftOut | None:
     """The experts that have been left out for long, if they are most of all, and are experts."""
     last = {number: at for number, *at in kept["last"]}
     times = {number: last.get(number, [0, kept["first"]]) for number in numbers}
@@ -155,7 +164,8 @@ def left_out(kept: Mapping[str, Any], name: str, numbers: Iterable[int], step: i
         if kept["steps"] - saved >= LEAST_STEPS and step - at >= LEAST_APART
     ]
     used = len(times) - len(unused)
-    are_experts = "expert" in name.lower() or (kept["most"] > used and 2 * kept["most"] >= len(times))
+    were_used = has_router and kept["most"] > used and 2 * kept["most"] >= len(times)
+    are_experts = "expert" in name.lower() or were_used
     if not 0 < used <= max(1, MOST_USED * len(times)) or not are_experts:
         return None
     since = max(at for number, (_, at) in times.items() if number in unused)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smdebug_default_rules.layers.unused_experts import followed, left_out
+from smdebug_default_rules.layers.unused_experts import followed, has_router, left_out
 
 
 def story(*steps, apart=10):
@@ -13,9 +13,9 @@ def story(*steps, apart=10):
     return kept, (len(steps) - 1) * apart
 
 
-def found(*steps, name="Net_experts.#", count=4, apart=10):
+def found(*steps, name="Net_experts.#", count=4, apart=10, routed=False):
     kept, step = story(*steps, apart=apart)
-    unused = left_out(kept, name, range(count), step)
+    unused = left_out(kept, name, range(count), step, has_router=routed)
     return None if unused is None else (unused.numbers, unused.since, unused.steps)
 
 
@@ -47,9 +47,18 @@ def test_experts_that_are_never_used_are_found_by_their_name():
     assert found(*[ONE] * 13, name="Net_heads.#") is None
 
 
-def test_like_layers_are_experts_if_one_step_has_used_half_of_them():
-    assert found([0, 1], *[ONE] * 12, name="Net_blocks.#") == ([0, 1, 3], 0, 12)
-    assert found([0], *[ONE] * 12, name="Net_blocks.#") is None  # tasks that take turns
+def test_like_layers_are_experts_if_there_is_a_router_and_one_step_has_used_half_of_them():
+    used = [0, 1], *[ONE] * 12
+    assert found(*used, name="Net_blocks.#", routed=True) == ([0, 1, 3], 0, 12)
+    assert found(*used, name="Net_blocks.#") is None  # layers that are trained in phases
+    assert found([0], *[ONE] * 12, name="Net_blocks.#", routed=True) is None  # tasks that take turns
+
+
+def test_a_router_is_known_by_its_name():
+    assert has_router(["Net", "Net_router"])
+    assert has_router(["blocks.0.gate"])
+    assert has_router(["moe.Gating"])
+    assert not has_router(["Net_delegates", "Net_gated", "aggregate", "investigate.0"])
 
 
 def test_experts_that_take_turns_are_healthy():
