@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from smdebug.secrets.texts import redacted_line
 from smdebug.storage import open_storage
 
 STEPS_JUDGED = 300
+_DIGITS = re.compile(r"([^0-9]*)([0-9]{0,18})")
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,19 @@ def list_runs(
 
     With `failing`, evaluate each with its own rules and the default set, and keep those with problems.
     """
-    found = [listed_run(path, name) for path, name in progress_over(list(run_paths(place)), progress)]
+    paths = sorted(run_paths(place), key=lambda pair: natural(pair[1]))
+    found = [listed_run(path, name) for path, name in progress_over(paths, progress)]
     refuse_unknown_names(where, [run.facts() for run in found])
     found = [run for run in found if all(condition.matches(run.facts()) for condition in where)]
     if not failing:
         return found
     judged = [_judged(run) for run in found]
     return [run for run in judged if run.problems]
+
+
+def natural(name: str) -> list[tuple[str, int]]:
+    """Return the key that sorts names as people do: `run` before `run-2` before `run-10`."""
+    return [(text, int(digits or 0)) for text, digits in _DIGITS.findall(name)]
 
 
 def progress_over(
