@@ -13,6 +13,7 @@ from smdebug.service.records import RunRecord
 
 TWO_TRAININGS = "training"  # the subject of what is wrong if two write to one place
 
+UNREAD_STEPS = "steps"  # the subject of steps whose files are damaged or gone
 LOST_STEPS = "lost steps"  # the subject of steps that a worker could not write
 
 

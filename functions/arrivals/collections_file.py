@@ -17,7 +17,7 @@ from functions.decisions.messages import (
 )
 from functions.lifecycle.announced_end import announce_end
 from functions.lifecycle.beginning import watch_again
-from functions.run_record import LOST_STEPS, TWO_TRAININGS, change, in_trouble, with_news
+from functions.run_record import LOST_STEPS, TWO_TRAININGS, UNREAD_STEPS, change, in_trouble, with_news
 from functions.workflow_start import leave_check
 from functions.world import World
 from smdebug.config.collection_manager import CollectionManager
@@ -102,7 +102,7 @@ def _with_collections(record: RunRecord, arrival: Arrival, meta: dict[str, objec
     record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(TWO_TRAININGS, "")
     is_another = base + training_run > record.training_run
     if is_another:
-        record = record.with_trouble(LOST_STEPS, "")
+        record = record.with_trouble(LOST_STEPS, "").with_trouble(UNREAD_STEPS, "")
     return replace(
         record,
         num_workers=workers,

@@ -64,11 +64,13 @@ def summary_of(
     not_evaluated: int = 0,
     partly_evaluated: int = 0,
     lost_steps: str = "",
+    unread_steps: str = "",
     detached: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the summary of a run that has ended.
 
-    `detached` are the ids of rules that do not judge it; `lost_steps` says which steps were never written.
+    `detached` are the ids of rules that do not judge it; `lost_steps` says which steps were never written,
+    and `unread_steps` which files of steps could not be read.
     """
     rules = list(rules)
     summaries = [
@@ -87,7 +89,8 @@ def summary_of(
     for summary in summaries:
         counts[str(summary["status"])] += 1
     judging = [rule for _, rule in rules if rule.id not in detached]
-    verdict = verdict_of(judging, steps=steps, unseen=not_evaluated + partly_evaluated + bool(lost_steps))
+    unseen = not_evaluated + partly_evaluated + bool(lost_steps or unread_steps)
+    verdict = verdict_of(judging, steps=steps, unseen=unseen)
     return {
         "version": SUMMARY_VERSION,
         "verdict": verdict.value,
@@ -99,6 +102,7 @@ def summary_of(
         "statuses": {status: count for status, count in counts.items() if count},
         "rules": summaries,
         **({"lost_steps": cut(lost_steps, MAX_TEXT)} if lost_steps else {}),
+        **({"unread_steps": cut(unread_steps, MAX_TEXT)} if unread_steps else {}),
     }
 
 

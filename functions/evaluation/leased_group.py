@@ -10,7 +10,7 @@ from functions.decisions.detail_types import CONDITION_MET
 from functions.decisions.outbox import Moment, OutboxEntry, Overflow
 from functions.decisions.rule_lifecycle import Transition, fail, stop
 from functions.evaluation.rule_bench import RuleBench
-from functions.run_record import in_trouble
+from functions.run_record import UNREAD_STEPS, in_trouble
 from functions.telemetry import metrics
 from functions.workflow_start import leave_check
 from functions.world import World
@@ -72,7 +72,7 @@ class LeasedGroup:
 
     def report(self, problem: str) -> None:
         """Report a problem with the files of the run's steps, once; evaluation continues."""
-        self.keep(in_trouble(self.world, self.record, "steps", problem))
+        self.keep(in_trouble(self.world, self.record, UNREAD_STEPS, problem))
 
     def keep(self, known: RunRecord) -> None:
         """Continue with the run's record as it is known now.

@@ -13,7 +13,7 @@ from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
 from functions.evaluation.last_evaluations import give_up
 from functions.evaluation.leased_group import LeasedGroup, current_record
-from functions.run_record import LOST_STEPS, change
+from functions.run_record import LOST_STEPS, UNREAD_STEPS, change
 from functions.workflow_reply import reply
 from functions.workflow_start import leave_check
 from functions.world import World
@@ -78,6 +78,7 @@ def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord])
         not_evaluated=max((group.not_evaluated for group in groups), default=0),
         partly_evaluated=max((group.partly for group in groups), default=0),
         lost_steps=record.troubles.get(LOST_STEPS, ""),
+        unread_steps=record.troubles.get(UNREAD_STEPS, ""),
         detached={rule.id for _, rule in rules} - {rule.id for rule in configured.wanted},
     )
     digest = sha256(json.dumps(summary, sort_keys=True).encode()).hexdigest()[:16]

@@ -194,8 +194,10 @@ def test_the_summary_of_a_run_that_lost_steps_matches_the_schema_and_is_incomple
     passed = RuleRecord("1", "rule", RuleStatus.NO_ISSUES_FOUND)
     lost = summary_of([(VANISHING, passed)], steps=3, lost_steps="24 steps could not be written")
     whole = summary_of([(VANISHING, passed)], steps=3)
+    unread = summary_of([(VANISHING, passed)], steps=3, unread_steps="Step 1 cannot be read")
     assert (lost["verdict"], whole["verdict"]) == ("Incomplete", "NoIssuesFound")
-    for summary in (lost, whole):
+    assert (unread["verdict"], unread["unread_steps"]) == ("Incomplete", "Step 1 cannot be read")
+    for summary in (lost, unread, whole):
         event = run_state_changed(RUN, "x", NOON, summary=summary)
         assert not complaints_about("Run State Change", event.detail)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from smdebug.files.names import event_key, index_key
 from tests.functions.promises.runs import RUN, summaries
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
@@ -14,8 +15,8 @@ from tests.functions.small_world import SmallWorld
 LOST = {"count": 24, "first": 36, "last": 59, "reason": "No space left on device"}
 
 
-def ended(values: Any = HEALTHY, **note: Any) -> SmallWorld:
-    """Return a run of three steps that has ended with this closing note."""
+def ended(values: Any = HEALTHY, *, damaged: str = "", **note: Any) -> SmallWorld:
+    """Return a run of three steps that has ended with this closing note; one file may be empty."""
     small = SmallWorld()
     rule = {"name": "rule", "rule": "ExplodingTensor"}
     rules = {"version": 1, "default_rules": False, "rules": [rule]}
@@ -23,6 +24,8 @@ def ended(values: Any = HEALTHY, **note: Any) -> SmallWorld:
     saver = Saver(small.place()).begin()
     for step in range(3):
         saver.save(step, values)
+    if damaged:
+        small.place().write(damaged, b"")
     saver.begin(closed=True, last_step=2, **note)
     small.settle()
     saver.end()
@@ -56,6 +59,30 @@ def test_a_finding_is_the_verdict_beside_lost_steps():
 @pytest.mark.parametrize("lost", [{"count": 0}, {"count": "many"}, [], {"first": 3}])
 def test_a_note_that_names_no_number_of_lost_steps_names_none(lost):
     assert summaries(ended(lost_steps=lost))[-1]["verdict"] == "NoIssuesFound"
+
+
+@pytest.mark.parametrize("file", [event_key(1, "worker_0"), index_key(1, "worker_0")])
+def test_a_step_that_cannot_be_read_is_a_problem_of_the_run_and_its_verdict_is_incomplete(file):
+    small = ended(damaged=file)
+    problem = small.index.run(RUN).troubles["steps"]
+    assert file in problem
+    assert (summaries(small)[-1]["verdict"], summaries(small)[-1]["unread_steps"]) == ("Incomplete", problem)
+    assert summaries(ended(FAILING, damaged=file))[-1]["verdict"] == "IssuesFound"
+
+
+def test_a_resumed_training_begins_without_files_that_could_not_be_read():
+    small = ended(damaged=event_key(1, "worker_0"))
+    saver = Saver(small.place(), training_run=1).begin()
+    small.settle()
+    assert small.index.run(RUN).troubles == {}
+    for step in range(3):
+        saver.save(step)
+    saver.begin(closed=True, last_step=2)
+    small.settle()
+    saver.end()
+    small.settle()
+    small.pass_time(400)
+    assert summaries(small)[-1]["verdict"] == "NoIssuesFound"
 
 
 def test_a_resumed_training_begins_without_lost_steps():

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from smdebug.amounts import counted
 from smdebug.exceptions import AccessDenied, ObjectMissing
 from smdebug.files.names import (
     COLLECTIONS_FOLDER,
@@ -84,6 +85,16 @@ class LeftOut:
 def left_out_of(trial: Trial) -> tuple[LeftOut, ...]:
     """Return what cannot be read of an opened run, with one listing of its event files."""
     return (*_unreadable(trial), *_missing(trial), *_missing_steps(trial))
+
+
+def unread_in_words(trial: Trial, *, is_listed: bool = False) -> str:
+    """Return which steps and files of the run no rule can have seen; "" if it is whole.
+
+    Damaged files count once they were read, and missing event files if they `is_listed`.
+    """
+    files = {*trial.damaged_files, *(gap.file for gap in (_missing(trial) if is_listed else ()))}
+    unread = f"{counted(len(files), 'file')} cannot be read (first: {min(files)})" if files else ""
+    return "; ".join(filter(None, (str(trial.missing_steps), unread)))
 
 
 def refuse_a_missing_file(

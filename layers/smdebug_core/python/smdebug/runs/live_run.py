@@ -12,6 +12,7 @@ from smdebug.amounts import counted
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import END_MARKER
 from smdebug.runs.evaluation.following import Following, IssueChange
+from smdebug.runs.left_out import LeftOut, left_out_of
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.secrets.texts import redacted_line
@@ -49,6 +50,8 @@ class LiveRun:
     following: Following | None = None
     missing: MissingSteps = NOTHING_MISSING
     """The steps that no rule can check, because they are not there."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What cannot be read of it, once it has ended."""
     _loss_reader: LossReader | None = field(default=None, repr=False)
 
     def advance(self) -> list[IssueChange]:
@@ -87,8 +90,14 @@ class LiveRun:
             return f"{counted(problems, 'problem')} detected"
         results = self.following.results
         passed = sum(result.has_seen and not result.error for result in results)
-        where = " at the steps that are there" if self.missing else ""
+        where = " at the steps that are there" if self.is_partial else ""
         return f"{counted(passed, 'rule')} passed{where}" if passed else "nothing was checked"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether steps or files of the run are known to be out of the rules' reach."""
+        damaged = self.following is not None and self.following.trial.damaged_files
+        return bool(self.missing or self.left_out or damaged)
 
     @property
     def loss(self) -> float | None:
@@ -116,6 +125,7 @@ class LiveRun:
             self.missing = trial.missing_steps
         if following.has_ended and not self.has_ended:
             self.missing = trial.missing_steps
+            self.left_out = left_out_of(trial)
         if following.has_ended:
             self.state = State.ENDED
         elif behind:

@@ -11,7 +11,6 @@ from smdebug.cli.answers.output import print_line, terminal_width, wrapped
 if TYPE_CHECKING:
     from smdebug.diagnosis import Issue
     from smdebug.runs.evaluation.diagnosing import Diagnosis
-    from smdebug.trials.stored.missing_steps import MissingSteps
 
 _LABEL = 10  # columns of "Symptoms  "
 _INDENT = 2
@@ -41,10 +40,13 @@ def issue_lines(issue: Issue, *, run: str = "") -> list[str]:
     return lines
 
 
-def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> None:
+def print_others(
+    found: Diagnosis, *, in_short: bool, reasons: bool = False, is_partial: bool = False
+) -> None:
     """Print the rules without findings; `in_short` those that passed in one line.
 
-    With `reasons`, say why each rule was not checked, however many there are.
+    With `reasons`, say why each rule was not checked, however many there are. Of a run that `is_partial`, say
+    that the others passed at the steps that are there.
     """
     for result in found.results:
         if result.error:
@@ -55,7 +57,7 @@ def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> 
             print_line(f"{faint('–')} {result.summary()}")
     if in_short:
         shown_by = None if reasons else "--reasons shows which."
-        print_in_short(found.passed, found.not_checked, found.missing_steps, shown_by=shown_by)
+        print_in_short(found.passed, found.not_checked, is_partial=is_partial, shown_by=shown_by)
     if found.sees_more_with:
         _print_marked(faint("–"), found.sees_more_with)
 
@@ -63,20 +65,20 @@ def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> 
 def print_in_short(
     passed: Sequence[str],
     not_checked: dict[str, str],
-    missing: MissingSteps | None = None,
     *,
+    is_partial: bool = False,
     shown_by: str | None = None,
 ) -> None:
     """Print the rules that passed in a line, and those that were not checked in one for each reason.
 
-    If steps are missing, the rules passed at the others. Many reasons become one line if `shown_by` says
-    where they are shown.
+    Of a run that `is_partial`, the rules passed at the steps that are there. Many reasons become one line
+    if `shown_by` says where they are shown.
     """
     from smdebug.runs.evaluation.diagnosing import not_checked_in_words, passed_in_words
 
     if passed:
-        in_words = passed_in_words(passed, missing) if missing else passed_in_words(passed)
-        _print_marked(good("✓") if not missing else faint("✓"), in_words)
+        mark = faint("✓") if is_partial else good("✓")
+        _print_marked(mark, passed_in_words(passed, is_partial=is_partial))
     reasons = not_checked_in_words(not_checked)
     if shown_by and len(reasons) > _MOST_REASONS:
         text = f"{len(not_checked)} rules not checked: {', '.join(not_checked)}."

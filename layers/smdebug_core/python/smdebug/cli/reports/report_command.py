@@ -137,7 +137,7 @@ def command(
     if as_json:
         _print_json(place, issues, judged.verdicts, left_out)
     else:
-        _print(place, issues, judged.verdicts)
+        _print(place, issues, judged.verdicts, is_partial=bool(gaps[judged.trial.path]))
     if open_it:
         click.launch(place.resolve().as_uri())
     has_found = any(verdict.is_bad or verdict.has_failed for verdict in judged.verdicts)
@@ -268,7 +268,7 @@ def _print_json(
     )
 
 
-def _print(place: Path, issues: Sequence[Issue], verdicts: Sequence[Verdict]) -> None:
+def _print(place: Path, issues: Sequence[Issue], verdicts: Sequence[Verdict], *, is_partial: bool) -> None:
     from smdebug.rules.rule_sets import default_rules
 
     print_issues(issues)
@@ -281,6 +281,7 @@ def _print(place: Path, issues: Sequence[Issue], verdicts: Sequence[Verdict]) ->
         print_in_short(
             [verdict.name for verdict in verdicts if verdict.kind == "good"],
             {verdict.name: verdict.not_checked for verdict in verdicts if verdict.kind == "none"},
+            is_partial=is_partial,
             shown_by="the page shows which.",
         )
     print_line(f"{size(place.stat().st_size)} written to {place}")

@@ -146,7 +146,7 @@ def command(
         for result in found.results:
             if result.has_found and (all_steps or not in_short):
                 _print(result, None if all_steps else _MOST_STEPS)
-        print_others(found, in_short=in_short, reasons=reasons or all_steps)
+        print_others(found, in_short=in_short, reasons=reasons or all_steps, is_partial=bool(gaps))
     if found.failed or len(found.not_checked) == len(found.results):
         return exit_codes.FAILED
     has_found = any(result.has_found for result in found.results)

@@ -128,9 +128,7 @@ def _code(runs: Sequence[LiveRun]) -> int:
 
 def _unread(run: LiveRun) -> list[LeftOut]:
     """Return the files of a finished run that cannot be read; those of others may still arrive."""
-    from smdebug.runs.left_out import left_out_of
-
-    return list(left_out_of(run.following.trial)) if run.has_ended and run.following else []
+    return list(run.left_out) if run.has_ended else []
 
 
 def _checked_nothing(run: LiveRun) -> bool:
@@ -253,7 +251,7 @@ def _ending(run: LiveRun) -> list[str]:
     following = run.following
     if following is not None and following.issues:
         return [f"{bad('✗')} {end}"]
-    if run.missing:
+    if run.missing or (run.is_partial and not _checked_nothing(run)):
         return [f"{bad('!')} {end}"]
     if not _checked_nothing(run):
         return [f"{good('✓')} {end}"]

@@ -17,6 +17,7 @@ from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.layer_order import computed_layers
 from smdebug.runs.evaluation.rule_results import RuleResult
+from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.opening import open_run
 from smdebug.runs.origins import imported_in_words, readable_origin
 from smdebug.service.records import RequestedRule
@@ -42,6 +43,8 @@ class Diagnosis:
     """The steps that no rule could check, because they are not there."""
     derived: bool = False
     """Whether the default rules saw what follows from chosen tensors, and not what they ask for."""
+    unread: str = ""
+    """Which steps are missing and which files cannot be read, in words; "" if the rules could see all."""
     imported: str = ""
     """Which log of another tool the run was imported from, and what of it the rules saw."""
 
@@ -92,10 +95,10 @@ class Diagnosis:
         for issue in self.issues:
             lines += [f"✗ {line}" if at == 0 else line for at, line in enumerate(as_text(issue))]
         lines += [f"! {name} failed: {error}" for name, error in self.failed.items()]
-        if self.missing_steps:
-            lines.append(f"! {sentence(str(self.missing_steps))}")
+        if self.unread:
+            lines.append(f"! {sentence(self.unread)}")
         if self.passed:
-            lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
+            lines.append(f"✓ {passed_in_words(self.passed, is_partial=bool(self.unread))}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
         lines += [f"– {self.sees_more_with}"] if self.sees_more_with else []
         return "\n".join(lines) or summary(self.issues)
@@ -104,10 +107,10 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         lines = [f"! {name} failed: {error}" for name, error in self.failed.items()]
-        if self.missing_steps:
-            lines.append(f"! {sentence(str(self.missing_steps))}")
+        if self.unread:
+            lines.append(f"! {sentence(self.unread)}")
         if self.passed:
-            lines.append(f"✓ {passed_in_words(self.passed, self.missing_steps)}")
+            lines.append(f"✓ {passed_in_words(self.passed, is_partial=bool(self.unread))}")
         lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
         lines += [f"– {self.sees_more_with}"] if self.sees_more_with else []
         others = "<br>".join(map(escape, lines)) or escape(summary(self.issues))
@@ -144,7 +147,15 @@ def diagnose(
     chosen = {result.rule for result in results} & set(default_rules())
     observations = trial.observations
     derived = bool(chosen) and not (observations.has_facts or observations.series_names())
-    return Diagnosis(trial.path, issues, tuple(results), trial.missing_steps, derived, _imported(trial))
+    return Diagnosis(
+        trial.path,
+        issues,
+        tuple(results),
+        trial.missing_steps,
+        derived,
+        unread=unread_in_words(trial, is_listed=trial.storage.concurrency == 1),  # a request costs
+        imported=_imported(trial),
+    )
 
 
 def _imported(trial: Trial) -> str:
@@ -169,9 +180,9 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
         return ()
 
 
-def passed_in_words(names: Sequence[str], missing: MissingSteps = NOTHING_MISSING) -> str:
+def passed_in_words(names: Sequence[str], *, is_partial: bool = False) -> str:
     """Return the rules that passed in a sentence, which says if some steps could not be checked."""
-    where = " at the steps that are there" if missing else ""
+    where = " at the steps that are there" if is_partial else ""
     return f"{counted(len(names), 'rule')} passed{where}: {', '.join(names)}."
 
 

@@ -83,7 +83,7 @@ def diagnosis_answer(run: Seen, found: Diagnosis, loss: TrainingLoss | None) -> 
         "passed": [_rule(name) for name in found.passed],
         "not_checked": [_rule(name) for name in found.not_checked],
         "failed_rules": [f"{_rule(name)}: {marked(why)}" for name, why in found.failed.items()],
-        "missing_steps": marked(found.missing_steps) if found.missing_steps else "",
+        "missing_steps": marked(found.unread) if found.unread else "",
         "next": _next(issues),
     }
     lists = ["not_checked", "passed", "changed", "failed_rules", "problems"]
@@ -94,7 +94,7 @@ def verdict_of(found: Diagnosis) -> str:
     """Return `failing`, `incomplete`, `not checked` or `nothing wrong`."""
     if found.issues or any(result.has_found for result in found.results):
         return "failing"
-    if found.failed or found.missing_steps:
+    if found.failed or found.unread:
         return "incomplete"
     return "nothing wrong" if found.passed else "not checked"
 

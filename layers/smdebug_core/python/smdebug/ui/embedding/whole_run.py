@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from smdebug.diagnosis import Issue
 from smdebug.plain_text import escaped
+from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.verdicts import Verdict
 from smdebug.trials import Trial
 from smdebug.ui.answer_types import VerdictAnswer
@@ -93,9 +95,9 @@ class WholeRun:
     def kinds(self) -> dict[str, Statistics]:
         return self.charts.kinds
 
-    @property
+    @cached_property
     def missing(self) -> str:
-        return escaped(str(self.trial.missing_steps))
+        return escaped(unread_in_words(self.trial, is_listed=True))
 
     @property
     def damaged(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.plain_text import escaped
+from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.metrics import last_metrics
 from smdebug.runs.opening import open_run
 from smdebug.runs.training_loss import LossReader, TrainingLoss
@@ -123,7 +124,7 @@ class _Followed:
             steps = trial.steps()
         with trial.refreshing(False):
             loss = None if trial.has_more_files else self._read_loss()
-            missing = "" if trial.has_more_files else escaped(str(trial.missing_steps))
+            missing = "" if trial.has_more_files else escaped(unread_in_words(trial))
         return replace(
             timed(Glance(), trial, steps),
             state=state_of(trial, steps, ended=ended),
