@@ -10,6 +10,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 
 def _others() -> list[str]:
-    """Return the loaded modules that are neither of the checkout nor of pytest."""
-    own = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis", "xdist", "execnet", "__m")
+    """Return the loaded modules that are neither of the checkout nor of pytest and its plugins."""
+    plugins = {
+        (file.parts[0] if len(file.parts) > 1 else file.stem)
+        for distribution in distributions()
+        if any(entry.group == "pytest11" for entry in distribution.entry_points)
+        for file in distribution.files or ()
+    }
+    own = ("pytest", "_pytest", "pluggy", "execnet", "__m", *sorted(plugins))
     here = str(Path.cwd())
     found = []
     for name, module in sorted(sys.modules.items()):

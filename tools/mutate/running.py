@@ -26,6 +26,10 @@ _GIT = shutil.which("git") or "git"
 _PYTEST = ("-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider")
 
 
+class Unsound(Exception):
+    """Tests fail in a fresh process although nothing is edited."""
+
+
 class TestsByLine(NamedTuple):
     """Which tests execute a line, and how long each takes."""
 
@@ -160,7 +164,10 @@ class Copy:
     def is_noticed(
         self, file: str, edit: Edit, tests: TestsByLine, last_line: int, most_seconds: float
     ) -> bool | None:
-        """Return whether a test fails with the edit; None if no test executes it."""
+        """Return whether a test fails with the edit; None if no test executes it.
+
+        What is computed on import shows in a fresh process; `Unsound` if its tests fail there without it.
+        """
         chosen = tests.of(file, edit, last_line, most_seconds)
         if not chosen:
             return None
@@ -169,15 +176,23 @@ class Copy:
         original, times = path.read_bytes(), path.stat()
         try:
             path.write_bytes(edit.apply(original))
-            if not tests.is_imported(file, edit, last_line):
+            is_settled = False
+            if not edit.is_imported:
                 answer = self._server.ask(tests=chosen, file=str(path), line=edit.line, limit=limit)
-                if answer.get("swapped", True):
-                    return bool(answer.get("failed", True))
+                is_settled = answer.get("swapped", True)
+                if is_settled and answer.get("failed", True):
+                    return True
+            if is_settled and not tests.is_imported(file, edit, last_line):
+                return False
             answer = self._ask_fresh(chosen, limit)
         finally:
             path.write_bytes(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        return bool(answer.get("failed", True)) and self._is_sound(chosen, limit)
+        if not answer.get("failed", True):
+            return False
+        if not self._is_sound(chosen, limit):
+            raise Unsound(chosen[0])
+        return True
 
     def _ask_fresh(self, tests: Sequence[str], limit: float) -> dict[str, Any]:
         if self._fresh is None:
