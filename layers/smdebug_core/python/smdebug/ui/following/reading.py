@@ -20,7 +20,6 @@ from smdebug.diagnosis import Issue
 from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.runs.evaluation.following import Following
-from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.verdicts import of_result
 from smdebug.secrets.texts import redacted
 from smdebug.service.records import RequestedRule
@@ -32,6 +31,7 @@ from smdebug.ui.drawing.pyramid import Pyramid
 from smdebug.ui.following.kept_runs import Kept
 from smdebug.ui.following.reading_ahead import ALIGNED, ReadingAhead
 from smdebug.ui.following.reopening import Opening, attempt_of
+from smdebug.ui.following.unread_parts import UnreadParts
 from smdebug.ui.following.verdict_answers import NO_VERDICT, verdict_answer
 
 _STEPS_AT_A_TIME = 16
@@ -63,14 +63,12 @@ class RunReader:
         """Further notes for the reader of the page, by subject."""
         self.following: Following | None = None
         self._verdict_holds = True
-        self._unread = (0, False)
         """Whether the run's rules are those of the verdict that was kept."""
         self._opening = Opening(path, trial, kept)
         self._ahead = ReadingAhead(path, is_allowed=not is_alone)
         self._rules = rules
         self._clock = clock
-        self.missing = "" if kept is None else kept.missing
-        """Which steps are missing, in words; "" if none are."""
+        self.unread = UnreadParts("" if kept is None else kept.missing)
         self.read_through = -1
         """The last step that the charts have."""
         self.attempt: Any = None
@@ -139,6 +137,10 @@ class RunReader:
     @property
     def kinds(self) -> dict[str, Statistics]:
         return self.charts.kinds
+
+    @property
+    def missing(self) -> str:
+        return self.unread.words
 
     @property
     def damaged(self) -> dict[str, str]:
@@ -270,27 +272,11 @@ class RunReader:
                     self.has_ended = True
         self._notice_another_attempt(trial)
         if len(self.steps) != known or self.has_ended != had_ended:
-            self._note_unread(trial)
             self.version += 1
         self._read_steps(trial, until)
         if self.steps_read >= len(self.steps) and not trial.has_more_files:
             self._check_steps(until)
-        if self._unread != self._unread_files(trial):
-            self._note_unread(trial)
-
-    def _unread_files(self, trial: Trial) -> tuple[int, bool]:
-        """Return how many files are known to be damaged, and whether missing ones are to be listed."""
-        is_over = self.has_ended and self.steps_checked >= len(self.steps)
-        return len(trial.damaged_files), is_over and trial.storage.concurrency == 1  # a request costs
-
-    def _note_unread(self, trial: Trial) -> None:
-        """Note which steps and files are out of reach of the rules."""
-        self._unread = self._unread_files(trial)
-        with trial.refreshing(False):
-            missing = escaped(unread_in_words(trial, is_listed=self._unread[1]))
-        if missing != self.missing:
-            self.missing = missing
-            self.version += 1
+        self.version += self.unread.look(trial, self.steps, self.has_ended, self.steps_checked)
 
     def _notice_another_attempt(self, trial: Trial) -> None:
         """Read everything again if the training was started again, which may have replaced any step."""
