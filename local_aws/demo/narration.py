@@ -68,16 +68,18 @@ class Narrator:
             findings = {finding.step: finding.detail for finding in known.findings()}
         except RunUnknown:
             return False
+        found = {rule_name(detail): step for step, detail in sorted(findings.items(), reverse=True)}
+        rules = [(status, found.get(status.name, -1)) for status in statuses]
         new = [step for step in steps if step.evaluated and step.step not in run.shown_steps]
         uneventful: list[Any] = []
         for step in new:
             if step.step in findings:
-                self._show_uneventful(run, uneventful, statuses)
+                self._show_uneventful(run, uneventful, rules)
                 uneventful = []
                 self._show_finding(run, findings[step.step])
             else:
                 uneventful.append(step)
-        self._show_uneventful(run, uneventful, statuses)
+        self._show_uneventful(run, uneventful, rules)
         run.shown_steps.update(step.step for step in new)
         for action in known.actions():
             if action.finding_id not in run.shown_actions:
@@ -88,14 +90,15 @@ class Narrator:
             self._show_end(run)
         return has_ended and all(step.evaluated for step in steps)
 
-    def _show_uneventful(self, run: Run, steps: Sequence[Any], statuses: Sequence[Any]) -> None:
-        """Print a line for steps without a new finding."""
+    def _show_uneventful(self, run: Run, steps: Sequence[Any], rules: Sequence[tuple[Any, int]]) -> None:
+        """Print a line for steps without a new finding; `rules` have the step where they found an issue."""
         if not steps:
             return
         first, last = steps[0].step, steps[-1].step
         which = f"step {first}" if first == last else f"steps {first} to {last}"
         # A rule publishes an issue once, and nothing while it stays open.
-        open_issues = [status.name for status in statuses if status.issue_since is not None]
+        statuses = [status for status, _ in rules]
+        open_issues = still_open(rules, first)
         verdict = (
             self._screen.dim(f"issue still open: {', '.join(open_issues)}")
             if open_issues
@@ -218,6 +221,11 @@ def diagnosis_lines(run: Run, screen: Screen) -> list[str]:
     for first, *rest in found.values():
         shown += ["", screen.red(f"✗ {first}"), *rest]
     return [*shown, ""] if shown else []
+
+
+def still_open(rules: Sequence[tuple[Any, int]], step: int) -> list[str]:
+    """Return the rules with an issue that was found by that step; several steps may be evaluated at once."""
+    return [status.name for status, found in rules if status.issue_since is not None and found <= step]
 
 
 def rules_passed(statuses: Sequence[Any]) -> str:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import smdebug
-from local_aws.demo.narration import INTRODUCTION, conclusion, short_subject
+from local_aws.demo.narration import INTRODUCTION, conclusion, short_subject, still_open
 from local_aws.demo.screen import Screen, wrapped
 
 EVENT = (
@@ -72,3 +72,12 @@ def test_the_hints_at_the_end_work_when_pasted(tmp_path, monkeypatch):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert "The loss diverges, since step" in done.stdout
+
+
+def test_an_issue_is_open_from_the_step_on_where_it_was_found():
+    rules = [
+        (SimpleNamespace(name="A", issue_since=2), 2),
+        (SimpleNamespace(name="B", issue_since=None), 1),  # found and gone
+        (SimpleNamespace(name="C", issue_since=0), -1),  # found before the story begins
+    ]
+    assert [still_open(rules, step) for step in (0, 2, 9)] == [["C"], ["A", "C"], ["A", "C"]]
