@@ -18,6 +18,7 @@ from corpus.measuring.ways import DEFAULT
 from corpus.measuring.zoo import Trained
 
 ROOT = Path(__file__).parents[2]
+DATA = ROOT / "corpus" / "programs" / "data.py"
 LIBRARY = ROOT / "layers" / "smdebug_core" / "python" / "smdebug"
 SAVING = (
     "files",
@@ -161,7 +162,7 @@ def _program_code(trained: Trained) -> str:
             kept.append(ast.unparse(node))
         elif node.name == name:  # without its decorator, which says what is known of it
             kept += map(ast.unparse, node.body)
-    return "\n".join([*kept, (module.parent / "data.py").read_text()])
+    return "\n".join([*kept, DATA.read_text()])
 
 
 @cache

@@ -9,10 +9,10 @@ KINDS = {"healthy": ("healthy",), "fault": ("faulty", "twin")}
 
 
 def written() -> list[tuple[str, str]]:
-    """The name and kind of each training in `corpus/programs`."""
+    """The name and kind of each training in `corpus/programs` and its folders."""
     return [
         (node.name.replace("_", " "), kind)
-        for module in sorted(Path(__file__).parents[1].joinpath("programs").glob("*.py"))
+        for module in sorted(Path(__file__).parents[1].joinpath("programs").rglob("*.py"))
         for node in ast.parse(module.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list

@@ -20,6 +20,8 @@ MODULES = (
     "scripts_ranks_torch",
     "modern_torch",
     "modern_held_out_torch",
+    "silent.tuning_torch",
+    "silent.held_out_torch",
     "fit_keras",
     "trees_xgboost",
     "steps_jax",

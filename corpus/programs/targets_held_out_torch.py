@@ -200,20 +200,6 @@ def absolute_errors_broadcast(seed: int, faulty: bool) -> None:
 
 
 @healthy(held_out=True)
-def classes_with_weights_that_barely_learn(seed: int) -> None:
-    torch.manual_seed(seed)
-    readings, wanted = sensors(seed, 4000)
-    labels = (wanted[:, 1] + 6 * torch.randn(4000) > 6).long()
-    model = network(12, 2)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.2, 3.0]))
-    for some, expected in batches(readings, labels, size=64, seed=seed, epochs=7):
-        optimizer.zero_grad()
-        criterion(model(some), expected).backward()
-        optimizer.step()
-
-
-@healthy(held_out=True)
 def distillation_with_soft_targets(seed: int) -> None:
     torch.manual_seed(seed)
     inputs, _ = digits()
@@ -247,26 +233,6 @@ def momentum_contrast(seed: int) -> None:
         loss.backward()
         optimizer.step()
         queue = torch.cat([key, queue])[:256]
-
-
-@healthy(held_out=True)
-def values_learnt_from_their_own_estimates(seed: int) -> None:
-    """The targets of a Q-function come from a copy of it: their variance is no baseline."""
-    torch.manual_seed(seed)
-    values, behind = network(4, 3), network(4, 3)
-    optimizer = torch.optim.Adam(values.parameters(), 1e-3)
-    for number in range(400):
-        if number % 50 == 0:
-            behind.load_state_dict(values.state_dict())
-        state, following = torch.randn(64, 4), torch.randn(64, 4)
-        choice = torch.randint(3, (64, 1))
-        reward = torch.sin(state[:, :1]) * (choice - 1) + 3 * torch.randn(64, 1)
-        with torch.no_grad():
-            wanted = reward + 0.9 * behind(following).max(1, keepdim=True).values
-        loss = F.mse_loss(values(state).gather(1, choice), wanted)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 
 
 @healthy(held_out=True)

@@ -1,0 +1,1 @@
+"""Faults that no error and often no loss shows: masks, experts, codes."""
