@@ -12,6 +12,7 @@ import pytest
 import smdebug
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.saving.hooks import singleton
+from smdebug.saving.hooks.logged import checked_step
 from smdebug.trials import create_trial
 
 EVERY_STEP = smdebug.SaveConfig(save_interval=1)
@@ -132,3 +133,11 @@ def test_numbers_that_no_training_took_are_named_when_the_process_ends():
     code = "import smdebug; smdebug.log(accuracy=0.5); smdebug.log(f1=1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "smdebug.log: 2 calls (accuracy, f1) were not saved" in done.stdout
+
+
+def test_the_steps_of_a_training_are_whole_numbers_from_0_on():
+    assert (checked_step(None), checked_step(0), checked_step(np.int64(7))) == (None, 0, 7)
+    with pytest.raises(SMDebugValueError, match="from 0 on, not -1"):
+        checked_step(-1)
+    with pytest.raises(SMDebugTypeError, match="not '3'"):
+        checked_step("3")
