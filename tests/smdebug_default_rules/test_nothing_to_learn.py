@@ -88,12 +88,24 @@ SQUARED = {
 class Regression:
     """A training whose targets have a mean of 5 and a variance of 15, of which a share is explained."""
 
-    def __init__(self, explained=0.0, *, count=330, every=10, factor=1.0, each=1.0, seed=0, begins=0, **term):
+    def __init__(
+        self,
+        explained=0.0,
+        *,
+        count=330,
+        every=10,
+        factor=1.0,
+        each=1.0,
+        seed=0,
+        begins=0,
+        ends=math.inf,
+        **term,
+    ):
         random = np.random.default_rng(seed)
         self.steps = Steps()
         for step in range(count):
             targets = 5 + math.sqrt(15) * random.normal(0, 1, ROWS)
-            share = explained if step >= begins else 0.0
+            share = explained if begins <= step < ends else 0.0
             cost = float(np.mean((targets - 5) ** 2)) * (1 - share) + 30 * math.exp(-step / 8)
             self.steps.loss = cost * factor * each
             if step % every:
@@ -113,6 +125,14 @@ class Regression:
 
     def found(self):
         return self.steps.evaluate("StuckLoss")
+
+
+def test_a_regression_that_loses_what_it_had_learnt_is_told_since_when():
+    findings = Regression(0.9, begins=40, ends=120, count=450).found()
+    finding = findings[0][1]
+    assert 112 <= finding.since <= 128  # a block of losses begins there
+    assert finding.title == "The loss has risen to where it began"
+    assert "it had fallen to 1." in finding.message
 
 
 def test_a_regression_that_costs_as_much_as_the_mean_of_its_targets_has_learnt_nothing():

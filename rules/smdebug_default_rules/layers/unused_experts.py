@@ -36,7 +36,7 @@ class UnusedExperts(DefaultRule):
     """
 
     cause = "unused experts"
-    needs = "the model has no experts: three layers or more of one shape with numbers in their names"
+    needs = "the model has no experts: three like layers or more that are named so, or stand beside a router"
     advice: ClassVar[Advice] = {
         "unused experts": (
             "Add a balancing loss with a weight of about 0.01, such as the number of experts times the sum "
@@ -58,15 +58,18 @@ class UnusedExperts(DefaultRule):
             return
         if self.is_another_training(seen):
             self.groups = {}
+        is_mixture = has_router(Modules.of(seen).classes)
         groups = seen.shared_by_layout.get("experts")
         if groups is None:
-            groups = seen.shared_by_layout["experts"] = experts_of(table)
+            groups = {
+                name: places for name, places in experts_of(table).items() if is_mixture or _is_expert(name)
+            }
+            seen.shared_by_layout["experts"] = groups
         found = {name: used for name, places in groups.items() if (used := _used(table, places)) is not None}
         if not found:
             self.looked = False
         for name, used in found.items():
             self.groups[name] = followed(self.groups.get(name), used, seen.step)
-            is_mixture = has_router(Modules.of(seen).classes)
             unused = left_out(self.groups[name], name, groups[name], seen.step, has_router=is_mixture)
             if unused is not None:
                 yield self._finding(groups[name], unused, table)
@@ -138,6 +141,10 @@ def followed(kept: Mapping[str, Any] | None, used: list[int], step: int) -> dict
     }
 
 
+def _is_expert(name: str) -> bool:
+    return "expert" in name.lower()
+
+
 class LeftOut(NamedTuple):
     """Experts that have not been used for long."""
 
@@ -165,7 +172,7 @@ def left_out(
     ]
     used = len(times) - len(unused)
     were_used = has_router and kept["most"] > used and 2 * kept["most"] >= len(times)
-    are_experts = "expert" in name.lower() or were_used
+    are_experts = _is_expert(name) or were_used
     if not 0 < used <= max(1, MOST_USED * len(times)) or not are_experts:
         return None
     since = max(at for number, (_, at) in times.items() if number in unused)

@@ -160,15 +160,20 @@ class StuckLoss(DefaultRule):
         if found is None or not found.is_no_better or slope_score(recent) <= -SIGNIFICANT:
             return
         name = constant_prediction.NAMES[self.targets["criterion"]]
+        risen = self._risen(found.constant)
+        since, what = self.losses["since"] or 0, "the model has learnt nothing from its inputs"
+        if risen is not None:
+            since, _, lowest = risen
+            what = f"it had fallen to {lowest:.4g} before step {since}"
         yield self.finding(
             f"The loss is {found.loss:.4g} after {self.losses['count']} steps, and always predicting the "
-            f"same would give {found.constant:.4g}, {name}: the model has learnt nothing from its inputs",
-            since=self.losses["since"] or 0,
+            f"same would give {found.constant:.4g}, {name}: {what}",
+            since=since,
             tensor="loss",
             statistic="mean of the last losses",
             value=found.loss,
             limit=(1 - constant_prediction.GAIN) * found.constant,
-            **self._case(seen),
+            **self._case(seen, risen is not None),
         )
 
     def _risen(self, untrained: float) -> tuple[int, int, float] | None:

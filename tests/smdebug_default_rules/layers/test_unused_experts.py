@@ -1,8 +1,10 @@
 """Experts that a router leaves out, told from layers that take turns."""
 
+import numpy as np
 import pytest
 
 from smdebug_default_rules.layers.unused_experts import followed, has_router, left_out
+from tests.smdebug_default_rules.made_steps import Steps
 
 
 def story(*steps, apart=10):
@@ -52,6 +54,17 @@ def test_like_layers_are_experts_if_there_is_a_router_and_one_step_has_used_half
     assert found(*used, name="Net_blocks.#", routed=True) == ([0, 1, 3], 0, 12)
     assert found(*used, name="Net_blocks.#") is None  # layers that are trained in phases
     assert found([0], *[ONE] * 12, name="Net_blocks.#", routed=True) is None  # tasks that take turns
+
+
+@pytest.mark.parametrize(("name", "looks"), [("Net_blocks", False), ("Net_experts", True)])
+def test_like_layers_without_a_router_are_not_checked(name, looks):
+    steps = Steps()
+    names = [f"{name}.{number}.weight" for number in range(4)]
+    for kind, prefix in (("parameters", ""), ("gradients", "gradient/"), ("updates", "update/")):
+        steps.kinds[kind] = {f"{prefix}{each}": np.full((4, 4), 0.1, np.float32) for each in names}
+    steps.lasting["optimizers"][0]["groups"][0]["parameters"] = names
+    steps.write()
+    assert [why is None for *_, why in steps.evaluations("UnusedExperts")] == [looks]
 
 
 def test_a_router_is_known_by_its_name():
