@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,27 @@ def bounded(share, count=100, high=1.0, low=-1.0):
 )
 def test_a_tanh_is_saturated_if_most_of_its_outputs_are_at_its_bounds_three_times(name, arrays, fired):
     assert outputs("SaturatedUnits", name, *arrays) == fired
+
+
+@pytest.mark.parametrize(
+    ("begins", "falls", "found_at"),
+    [(2, 0.01, 4), (3, 0.01, None), (20, 0.01, None), (20, 0.0, 299), (20, -0.01, 299), (20, 1e-5, 299)],
+)
+def test_units_that_reach_their_bounds_later_are_of_use_unless_the_loss_is_stuck(begins, falls, found_at):
+    steps = Steps()
+    for place in range(40):
+        if place >= begins:
+            steps.kinds["outputs"]["3_output_0"] = bounded(0.9)
+        if place >= 10:  # as the default plan saves
+            steps.skip(*(loss(steps.step + more, falls) for more in range(9)))
+        steps.loss = loss(steps.step, falls)
+        steps.write()
+    found = [step for step, _ in steps.evaluate("SaturatedUnits")]
+    assert next(iter(found), None) == found_at
+
+
+def loss(step, falls):
+    return 100 * math.exp(-falls * step) + 3 * math.sin(7 * step)
 
 
 def test_a_model_without_bounded_layers_is_not_checked_for_saturation():

@@ -135,6 +135,11 @@ def test_a_regression_that_loses_what_it_had_learnt_is_told_since_when():
     assert "it had fallen to 1." in finding.message
 
 
+def test_the_factor_of_a_loss_is_no_fall():
+    assert "has learnt nothing" in Regression(factor=0.01, count=450).found()[0][1].message
+    assert "it had fallen to 1." in Regression(0.9, factor=0.01, begins=40, ends=120).found()[0][1].message
+
+
 def test_a_regression_that_costs_as_much_as_the_mean_of_its_targets_has_learnt_nothing():
     (step, finding), *_ = Regression().found()
     assert (step, finding.cause, finding.since) == (300, "not learning", 0)

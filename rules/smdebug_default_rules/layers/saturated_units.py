@@ -9,6 +9,7 @@ import numpy as np
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import Modules
 
@@ -36,8 +37,18 @@ _CLOSE = 0.005
 """How close to its bound a value is saturated, as a share of the range: the slope is below 0.02 there."""
 
 
+EARLY = 3
+"""Layers that are at their bounds at one of this many saved steps have begun so."""
+LEAST_LOSSES = 300
+FALLEN = 2.5
+"""By this many standard errors a loss has fallen: units that reached their bounds by then are of use."""
+
+
 class SaturatedUnits(DefaultRule):
-    """Fires when 85 % of the outputs of a hidden tanh or sigmoid are at its bounds, three times in a row."""
+    """Fires when 85 % of the outputs of a hidden tanh or sigmoid are at its bounds, three times in a row.
+
+    Those that go to their bounds later are reported if the loss has not fallen in 300 steps.
+    """
 
     cause = "saturated activation"
     needs = "no outputs of layers were saved"
@@ -51,8 +62,11 @@ class SaturatedUnits(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.steps: dict[str, list[int]] = {}
+        self.losses = loss_history.empty()
+        self.checked = 0
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        loss_history.extend(self.losses, *loss_history.finite_losses(seen))
         outputs, modules = seen.statistics("outputs"), Modules.of(seen)
         if outputs is None:
             self.looked = False
@@ -63,6 +77,7 @@ class SaturatedUnits(DefaultRule):
         if not watched:
             self.lacks("no hidden layer is bounded, as tanh and sigmoid are")
             return
+        self.checked += 1
         still: dict[str, list[int]] = {}
         samples = seen.samples("outputs")
         for name, (low, high) in watched.items():
@@ -78,7 +93,8 @@ class SaturatedUnits(DefaultRule):
                 continue
             since, steps = self.steps.get(name, [seen.step, 0])
             still[name] = [since, steps + 1]
-            if steps + 1 >= LEAST_STEPS:
+            began_so = self.checked - steps <= EARLY
+            if steps + 1 >= LEAST_STEPS and (began_so or self._is_stuck()):
                 layer = modules.layer_of_output(name)
                 yield self.finding(
                     f"{share:.0%} of the outputs of {modules.described(layer)} are at {low:g} or {high:g}",
@@ -90,6 +106,15 @@ class SaturatedUnits(DefaultRule):
                     **self._case(seen, share),
                 )
         self.steps = still
+
+    def _is_stuck(self) -> bool:
+        """Whether the loss is no lower than at first, beyond chance; False if it is too early to say."""
+        first, last = self.losses["first"], self.losses["last"]
+        if self.losses["count"] < LEAST_LOSSES:
+            return not first
+        start, now = loss_history.level(first), loss_history.level(last)
+        error = float((np.var(first) / len(first) + np.var(last) / len(last)) ** 0.5)
+        return now >= min(first) and start - now <= FALLEN * error
 
     def _case(self, seen: ObservedStep, share: float) -> dict[str, Any]:
         """The numbers that convince, and what to try: inputs of large values first."""

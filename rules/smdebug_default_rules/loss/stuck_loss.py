@@ -160,11 +160,12 @@ class StuckLoss(DefaultRule):
         if found is None or not found.is_no_better or slope_score(recent) <= -SIGNIFICANT:
             return
         name = constant_prediction.NAMES[self.targets["criterion"]]
-        risen = self._risen(found.constant)
+        factor = abs((seen.facts.get("loss") or {}).get("factor") or 1.0)
+        risen = self._risen(found.constant * factor)
         since, what = self.losses["since"] or 0, "the model has learnt nothing from its inputs"
         if risen is not None:
             since, _, lowest = risen
-            what = f"it had fallen to {lowest:.4g} before step {since}"
+            what = f"it had fallen to {lowest / factor:.4g} before step {since}"
         yield self.finding(
             f"The loss is {found.loss:.4g} after {self.losses['count']} steps, and always predicting the "
             f"same would give {found.constant:.4g}, {name}: {what}",
