@@ -425,7 +425,7 @@ def exponent_of_a_weight_flips(seed: int, faulty: bool) -> None:
     onset=0,
     source="gradients clipped before they are unscaled",
     held_out=True,
-    also=("learning rate", "scaler"),
+    also=("learning rate", "scaler", "clipping"),
 )
 def gradients_clipped_while_scaled(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
