@@ -54,7 +54,7 @@ def test_the_visibility_timeout_is_six_times_the_function_timeout(stack: Stack):
 def test_the_last_files_of_a_run_are_waited_for_while_their_messages_may_come_back(stack: Stack):
     mapping = stack.single("AWS::Lambda::EventSourceMapping")
     queue = stack.of("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
-    assert functions.world.Settings.end_grace == 5 * queue["VisibilityTimeout"]
+    assert functions.world.AppSettings.end_grace == 5 * queue["VisibilityTimeout"]
 
 
 def test_polling_of_an_idle_stack_is_within_the_free_tier(stack: Stack):

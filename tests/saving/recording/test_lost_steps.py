@@ -60,7 +60,7 @@ def test_a_step_that_was_written_after_all_is_not_lost():
 
 
 def test_a_hook_that_gave_up_writing_says_that_later_steps_are_missing_too(monkeypatch):
-    monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.01")
+    monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.5")
     storage = Refusing()
     hook = hook_at(storage)
     steps = 0
