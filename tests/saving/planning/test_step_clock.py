@@ -1,5 +1,6 @@
 """The step and mode of a training."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,3 +74,11 @@ def test_an_evaluation_before_the_training_has_the_first_number():
     clock = run_through([ModeKeys.EVAL, ModeKeys.EVAL], StepClock(by_training=True))
     assert clock.step == 0
     assert clock.in_mode(ModeKeys.TRAIN).next().step == 1
+
+
+@pytest.mark.parametrize("by_training", [True, False])
+@pytest.mark.parametrize("begins", [StepClock(), StepClock.resumed(9, {ModeKeys.TRAIN: 7, ModeKeys.EVAL: 1})])
+def test_every_step_of_every_mode_counts_as_one(by_training, begins):
+    began = begins._replace(by_training=by_training)
+    for run, count in (([ModeKeys.EVAL] * 2, 2), ([ModeKeys.TRAIN] * 3 + [ModeKeys.EVAL] * 5, 8), ([], 0)):
+        assert run_through(run, began).steps_since(began) == count

@@ -68,6 +68,14 @@ class StepClock(NamedTuple):
         """The last step of each mode that was ever set; GLOBAL counts every step."""
         return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
 
+    def steps_since(self, began: StepClock) -> int:
+        """Return how many steps of all modes there were since that clock."""
+        if not self.by_training:
+            return self.step - began.step
+        now, then = self.mode_steps, began.mode_steps
+        modes = (ModeKeys.TRAIN, *EVALUATIONS)
+        return sum(now.get(mode, self.untouched) - then.get(mode, self.untouched) for mode in modes)
+
 
 def _resting(counts: Mapping[ModeKeys, int]) -> Mapping[ModeKeys, int]:
     return MappingProxyType({mode: steps for mode, steps in counts.items() if mode is not ModeKeys.GLOBAL})

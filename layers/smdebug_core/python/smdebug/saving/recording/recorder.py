@@ -92,6 +92,7 @@ class Recorder:
         self._prepare = prepare
         self._clock = clock
         self._first = clock.step
+        self._began = clock
         self._carrying: Observer | None = None
         """What keeps the scalars of every step; None before the first, and once nothing is kept any more."""
         self.observes_beside = False
@@ -121,8 +122,8 @@ class Recorder:
 
     @property
     def steps_so_far(self) -> int:
-        """How many steps have begun."""
-        return self.step - self._first
+        """How many steps have begun, in all modes."""
+        return self.clock.steps_since(self._began)
 
     @property
     def last_step(self) -> StepClock | None:
