@@ -135,6 +135,18 @@ def test_a_regression_that_loses_what_it_had_learnt_is_told_since_when():
     assert "it had fallen to 1." in finding.message
 
 
+def test_a_second_training_is_judged_by_its_own_losses():
+    steps = Steps()
+    for number, losses in enumerate(
+        ([2.3 * 0.98**step for step in range(120)], [6 * 0.9956**step for step in range(200)])
+    ):
+        steps.lasting["optimizers"][0]["number"] = number
+        for loss in losses:
+            steps.loss = loss
+            steps.write()
+    assert steps.evaluate("StuckLoss") == []
+
+
 def test_the_factor_of_a_loss_is_no_fall():
     assert "has learnt nothing" in Regression(factor=0.01, count=450).found()[0][1].message
     assert "it had fallen to 1." in Regression(0.9, factor=0.01, begins=40, ends=120).found()[0][1].message

@@ -66,6 +66,10 @@ class StuckLoss(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with a training of which no loss was seen yet."""
         self.losses = loss_history.empty()
         self.blocks: list[float] = []
         self.block_size = 4
@@ -77,6 +81,8 @@ class StuckLoss(DefaultRule):
         self.targets = constant_prediction.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
         steps, values = finite_losses(seen)
         loss_history.extend(self.losses, steps, values)
         self._add_to_blocks(steps.astype(int).tolist(), values.tolist())
