@@ -51,7 +51,7 @@ TEXTS = [
     ("s3fs key='LOCALKEY1' secret='l0calSecretX'", "l0calSecretX"),
     ('{"nested": {"db_password": "n3stedPw"}}', "n3stedPw"),
     ("machine api.wandb.ai login user password 89abcdef0123456789abcdef", "89abcdef0123"),
-    ("//registry.npmjs.org/:_authToken=npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "AbCdEfGhIjKl"),
+    ("//npm.example.org/:_authToken=npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "AbCdEfGhIjKl"),
     ("login: token is 'kf93kdlsPQ02' and passphrase \"open sesame 99\"", "kf93kdlsPQ02"),
     ("login: token is 'kf93kdlsPQ02' and passphrase \"open sesame 99\"", "sesame"),
     ('\\"{\\"password\\": \\"esc4pedPw\\"}\\"', "esc4pedPw"),
