@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,12 @@ def level(values: Sequence[float]) -> float:
     if not ordered:
         return math.nan
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def error_of_fall(kept: Mapping[str, Any]) -> float:
+    """The standard error of how far the losses have fallen: without power there is no verdict."""
+    first, last = kept["first"], kept["last"]
+    return float((np.var(first) / len(first) + np.var(last) / len(last)) ** 0.5)
 
 
 def is_rounding(values: Sequence[float]) -> bool:

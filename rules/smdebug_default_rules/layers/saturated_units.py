@@ -113,8 +113,7 @@ class SaturatedUnits(DefaultRule):
         if self.losses["count"] < LEAST_LOSSES:
             return not first
         start, now = loss_history.level(first), loss_history.level(last)
-        error = float((np.var(first) / len(first) + np.var(last) / len(last)) ** 0.5)
-        return now >= min(first) and start - now <= FALLEN * error
+        return now >= min(first) and start - now <= FALLEN * loss_history.error_of_fall(self.losses)
 
     def _case(self, seen: ObservedStep, share: float) -> dict[str, Any]:
         """The numbers that convince, and what to try: inputs of large values first."""

@@ -111,7 +111,9 @@ class StuckLoss(DefaultRule):
             stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"
         else:
-            stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
+            stuck = abs(start - now) < FALL * abs(start) and loss_history.error_of_fall(
+                self.losses
+            ) < FALL * abs(start)
             what = "it has not changed"
         if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
             yield from self._no_better_than_a_constant(seen)
@@ -203,11 +205,6 @@ class StuckLoss(DefaultRule):
         began = self.open_block[2] if self.open_block[0] else self.losses["step"]
         since = [*self.block_steps, int(began)][after]
         return since, steps, float(means.min())
-
-    def _noise(self) -> float:
-        """The standard error of how far the losses have fallen: without power there is no verdict."""
-        first, last = self.losses["first"], self.losses["last"]
-        return float((np.var(first) / len(first) + np.var(last) / len(last)) ** 0.5)
 
     def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""

@@ -91,7 +91,6 @@ class Recorder:
         """Measures the system metrics; None where they are not kept."""
         self._prepare = prepare
         self._clock = clock
-        self._first = clock.step
         self._began = clock
         self._carrying: Observer | None = None
         """What keeps the scalars of every step; None before the first, and once nothing is kept any more."""
@@ -267,7 +266,7 @@ class Recorder:
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 if isinstance(self.run.plan, DefaultPlan):
                     if self.numbers_training:
-                        self._numbers = RecordNumbers(self._clock if self._first >= 0 else None)
+                        self._numbers = RecordNumbers(self._clock if self._began.step >= 0 else None)
                         self._clock = self._clock._replace(by_training=True)
                     self._write_by = perf_counter() + CARRIED_SECONDS
                     self.system = SystemMetrics() if self.run.measures_system else None
