@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 
 from smdebug.numbers.attention import Seen, attention_facts
 from smdebug.pytorch.observing.loss_graph import LossGraph
-from smdebug.pytorch.observing.saved_values import saved_value
+from smdebug.pytorch.observing.saved_values import operations, saved_value
 
 MAX_NODES = 800
 MAX_FOUND = 6
@@ -76,19 +76,13 @@ def _is_sequence(tensor: torch.Tensor) -> bool:
 
 def _attentions(root: Any) -> Iterator[Any]:
     """The operations that compute weights of square attention, those nearest to the loss first."""
-    waiting, seen, found = deque([root]), {root}, 0
-    while waiting and len(seen) <= MAX_NODES:
-        node = waiting.popleft()
-        name = node.name()
-        if (name in _SOFTMAXES or name.startswith(_FUSED)) and _is_square(node):
-            yield node
-            found += 1
-            if found == MAX_FOUND:
-                return
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
+    everything = operations(root, MAX_NODES, lambda name: True)
+    return islice(filter(_is_attention, everything), MAX_FOUND)
+
+
+def _is_attention(node: Any) -> bool:
+    name = node.name()
+    return (name in _SOFTMAXES or name.startswith(_FUSED)) and _is_square(node)
 
 
 def _is_square(node: Any) -> bool:

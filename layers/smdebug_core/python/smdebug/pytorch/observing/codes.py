@@ -5,14 +5,13 @@ Both are read off the graph of the loss, along the arithmetic between it and the
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from smdebug.numbers.codes import divergence_facts, embedding_facts
-from smdebug.pytorch.observing.saved_values import saved_value
+from smdebug.pytorch.observing.saved_values import operations, saved_value
 
 MAX_NODES = 60
 MOST_VALUES = 1 << 16
@@ -35,7 +34,7 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
     if loss.grad_fn is None:
         return None
     found: dict[str, list[torch.Tensor]] = {}
-    for node in _near(loss.grad_fn):
+    for node in operations(loss.grad_fn, MAX_NODES, _ARITHMETIC.__contains__):
         name = node.name()
         if name == _EXP:
             _keep(found, _EXP, saved_value(node, "_saved_result"))
@@ -59,20 +58,6 @@ def _normalised(node: Any) -> torch.Tensor | None:
     if rows is None or sizes is None or rows.dim() != 2 or sizes.dim() != 2 or len(sizes) != len(rows):
         return None
     return rows if torch.allclose(rows.norm(dim=1), sizes[:, 0], rtol=1e-3) else None
-
-
-def _near(root: Any) -> Iterator[Any]:
-    """The operations that are reached by arithmetic alone, those nearest to the loss first."""
-    waiting, seen = deque([root]), {root}
-    while waiting and len(seen) <= MAX_NODES:
-        node = waiting.popleft()
-        yield node
-        if node.name() not in _ARITHMETIC:
-            continue
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
 
 
 def _keep(found: dict[str, list[torch.Tensor]], kind: str, tensor: torch.Tensor | None) -> None:

@@ -6,11 +6,11 @@ functions or parts of a sum. It has to be read before the backward pass, which f
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
+
+from smdebug.pytorch.observing.saved_values import operations
 
 MAX_NODES = 300
 """A loss that is computed from more than this many operations is described as far as they go."""
@@ -125,7 +125,7 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     broadcast = None
-    for node in _nodes(start):
+    for node in operations(start, MAX_NODES, lambda name: name not in _CRITERIA):
         name = node.name()
         criterion = _CRITERIA.get(name)
         if criterion is not None and len(terms) < MAX_TERMS:
@@ -159,20 +159,6 @@ def _constant(node: Any) -> float | None:
             return None
         other = other.item()
     return float(other) if isinstance(other, int | float) and other else None
-
-
-def _nodes(root: Any) -> Iterator[Any]:
-    """The operations of the graph, those nearest to the loss first, not beyond a criterion."""
-    waiting, seen = deque([root]), {root}
-    while waiting and len(seen) <= MAX_NODES:
-        node = waiting.popleft()
-        yield node
-        if node.name() in _CRITERIA:
-            continue
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
 
 
 def _term(node: Any, criterion: str) -> LossTerm:

@@ -1,10 +1,29 @@
-"""Values that operations of a graph have saved for their backward pass, as far as reading them is free."""
+"""The operations of a graph, and what they saved for the backward pass, as far as reading it is free."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+
+def operations(root: Any, most: int, goes_on: Callable[[str], bool]) -> Iterator[Any]:
+    """Yield the operations from `root` on, the nearest first; below those only whose name `goes_on`.
+
+    No operation is looked below any more once `most` are known.
+    """
+    waiting, seen = deque([root]), {root}
+    while waiting and len(seen) <= most:
+        node = waiting.popleft()
+        yield node
+        if not goes_on(node.name()):
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
 
 
 def saved_value(node: Any, name: str) -> torch.Tensor | None:
