@@ -15,6 +15,7 @@ from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.events.arrivals_queue import ArrivalsQueue
 from infra.events.findings_bus import FindingsBus
 from infra.functions import Functions
+from infra.log_retentions import LOG_RETENTIONS
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
 from infra.settings import Settings, WorkflowType
@@ -26,7 +27,8 @@ def definition(file: Path, state: str, at_once: int) -> str:
     """Return the state machine of the file, whose Map of that name runs at most so many at once."""
     machine = json.loads(file.read_text(encoding="utf-8"))
     machine["States"][state]["MaxConcurrency"] = at_once
-    return json.dumps(machine, indent=2)
+    # The file names the integrations of the commercial regions, as its documentation and its readers do.
+    return json.dumps(machine, indent=2).replace('"arn:aws:states:::', '"arn:${Partition}:states:::')
 
 
 class EvaluationWorkflow(Construct):
@@ -38,7 +40,7 @@ class EvaluationWorkflow(Construct):
         id: str,
         *,
         settings: Settings,
-        unique: str,
+        name: str,
         functions: Functions,
         bus: FindingsBus,
         arrivals: ArrivalsQueue,
@@ -72,13 +74,14 @@ class EvaluationWorkflow(Construct):
         log_group = logs.LogGroup(
             self,
             "Log",
-            log_group_name=f"/aws/vendedlogs/states/smdebug-{unique}",
-            retention=logs.RetentionDays.ONE_MONTH,
+            log_group_name=f"/aws/vendedlogs/states/{name}",
+            retention=logs.RetentionDays[LOG_RETENTIONS[settings.log_retention_days]],
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.machine = sfn.StateMachine(
             self,
             "StateMachine",
+            state_machine_name=name if settings.name_prefix else None,
             comment="Evaluates the rules of a run",
             state_machine_type=sfn.StateMachineType.EXPRESS
             if settings.workflow_type is WorkflowType.EXPRESS
@@ -87,6 +90,7 @@ class EvaluationWorkflow(Construct):
                 definition(DEFINITION, "Groups", settings.groups_at_once)
             ),
             definition_substitutions={
+                "Partition": cdk.Aws.PARTITION,
                 "Evaluate": functions.evaluate.arn,
                 "Claim": functions.claim.arn,
                 "Commit": functions.commit.arn,

@@ -23,15 +23,16 @@ class Foundation:
     """The resources of a debugger besides its functions, below one construct."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
-        self.unique = _unique(scope)
-        self.deployment = f"smdebug-{self.unique}"  # the dimension of its metrics
+        self.name = f"{settings.name_prefix}smdebug-{_unique(scope)}"
+        """The beginning of the names that are chosen here; the others come from CloudFormation."""
+        self.deployment = self.name  # the dimension of its metrics
         self.key = (
             kms.Key.from_key_arn(scope, "Key", settings.encryption_key_arn)
             if settings.encryption_key_arn
             else None
         )
         self.undelivered = Undelivered(scope, "Undelivered")
-        self.bucket = RunBucket(scope, "Runs", settings=settings, key=self.key, unique=self.unique)
+        self.bucket = RunBucket(scope, "Runs", settings=settings, key=self.key, name=self.name)
         self.table = StepTable(scope, "StepIndex", settings=settings, key=self.key)
         self.arrivals = ArrivalsQueue(
             scope,
@@ -40,9 +41,9 @@ class Foundation:
             undelivered=self.undelivered,
             handled_within=QUICK,
         )
-        self.bus = FindingsBus(scope, "Findings", unique=self.unique, undelivered=self.undelivered)
+        self.bus = FindingsBus(scope, "Findings", name=self.name, undelivered=self.undelivered)
         self.alerts = Alerts(scope, "Alerts", settings=settings, key=self.key)
-        self.schedules = WatchSchedules(scope, "Watches", unique=self.unique)
+        self.schedules = WatchSchedules(scope, "Watches", name=self.name)
 
 
 def _unique(construct: Construct) -> str:

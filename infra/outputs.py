@@ -9,6 +9,14 @@ from infra.backtesting.backtests import Backtests
 from infra.foundation import Foundation
 from infra.functions import Functions
 
+CONSOLES = {
+    "aws": "console.aws.amazon.com",
+    "aws-cn": "console.amazonaws.cn",
+    "aws-us-gov": "console.amazonaws-us-gov.com",
+    "aws-eusc": "console.amazonaws-eusc.eu",
+}
+"""The host of the console in each partition, behind the name of the region."""
+
 
 class Outputs(Construct):
     """The outputs of the stack that contains the debugger."""
@@ -27,7 +35,11 @@ class Outputs(Construct):
     ) -> None:
         super().__init__(scope, id)
         bucket = foundation.bucket
-        console = f"https://{cdk.Aws.REGION}.console.aws.amazon.com/cloudwatch/home"
+        consoles = cdk.CfnMapping(
+            self, "Consoles", mapping={name: {"host": host} for name, host in CONSOLES.items()}
+        )
+        host = consoles.find_in_map(cdk.Aws.PARTITION, "host")
+        console = f"https://{cdk.Aws.REGION}.{host}/cloudwatch/home?region={cdk.Aws.REGION}"
         evaluation_log = functions.evaluate.log_group.log_group_name
         custom_logs = [custom.log_group.log_group_name for custom in functions.custom.functions]
         self._add("Bucket", bucket.name, "Save to s3://<this>/<run>: the rules evaluate each step")
@@ -53,9 +65,9 @@ class Outputs(Construct):
 
     def use_plain_names(self) -> None:
         """Name the outputs without path and digest, for a stack that contains nothing else."""
-        for output in self.node.children:
-            assert isinstance(output, cdk.CfnOutput)
-            output.override_logical_id(output.node.id)
+        for element in self.node.children:
+            assert isinstance(element, cdk.CfnOutput | cdk.CfnMapping)
+            element.override_logical_id(element.node.id)
 
     def _add(self, name: str, value: str, description: str) -> None:
         cdk.CfnOutput(self, name, value=value, description=description)

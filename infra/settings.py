@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from infra import tenants
 from infra.backtesting import share as backtest_share
+from infra.checks import concurrency, landing_zone, retention
+from infra.checks.concurrency import SMALLEST_ACCOUNT
+from infra.checks.values import READERS, Architecture, Removal, SettingsError, WorkflowType
 from infra.log_retentions import LOG_RETENTIONS
 
-
-class SettingsError(ValueError):
-    """An invalid setting: the message says which, what is wrong, and what to write instead."""
-
-
-class WorkflowType(StrEnum):
-    EXPRESS = "express"
-    STANDARD = "standard"
-
-
-class Removal(StrEnum):
-    """Whether the runs and the step index survive the deletion of the stack."""
-
-    RETAIN = "retain"
-    DESTROY = "destroy"
-
-
-class Architecture(StrEnum):
-    ARM64 = "arm64"
-    X86_64 = "x86_64"
-
-
-SMALLEST_ACCOUNT = 10  # the concurrency of a new account
+__all__ = ["Architecture", "Removal", "Settings", "SettingsError", "WorkflowType"]
 DEFAULT_RULES = ("default",)
 IN_SSM = "ssm:"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
@@ -117,6 +97,14 @@ class Settings:
     """How many functions your account may run at once (Lambda's quota `Concurrent executions`)."""
     reserved_concurrency: int = 0
     """How many of them only the evaluation may use; needs an account with 200 or more."""
+    permissions_boundary: str | None = None
+    """The policy that bounds every role: its ARN, or its name in this account."""
+    role_path: str = "/"
+    """The path of every role, such as `/workloads/`."""
+    name_prefix: str = ""
+    """The beginning of every name; the names that CloudFormation chooses begin with `stack`."""
+    tags: tuple[str, ...] = ()
+    """`key=value` of each tag of every resource that can have one."""
     local: bool = False
     """For the local stack: the layer has no wheels. Nothing else differs."""
 
@@ -134,6 +122,7 @@ class Settings:
             self._check_stack,
             self._check_retention,
             self._check_concurrency,
+            self._check_landing_zone,
         ):
             check()
 
@@ -155,7 +144,7 @@ class Settings:
         for name, value in context.items():
             if name in known:
                 if value not in ("", None):
-                    given[name] = _READERS[str(known[name].type)](name, value)
+                    given[name] = READERS[str(known[name].type)](name, value)
             elif not re.search(r"[:@/]", name):  # CDK's own: aws:cdk:…, @aws-cdk/…, hosted-zone:…
                 close = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
@@ -209,58 +198,21 @@ class Settings:
             )
 
     def _check_retention(self) -> None:
-        prefixes = self.run_retention_prefixes
-        if self.run_retention_days is not None and not prefixes:
-            raise SettingsError(
-                f"run_retention_days={self.run_retention_days} needs "
-                "run_retention_prefixes, the prefixes of the runs that may expire, such "
-                "as experiments/. The whole bucket also contains the sources of rules."
-            )
-        if prefixes and self.run_retention_days is None:
-            raise SettingsError(
-                f"run_retention_prefixes={','.join(prefixes)} has no effect without run_retention_days."
-            )
-        for prefix in prefixes:
-            if not re.fullmatch(r"[^*?/][^*?]*/", prefix):
-                raise SettingsError(
-                    f"run_retention_prefixes: {prefix!r} is not a prefix: write experiments/ with a final "
-                    "slash and without the bucket."
-                )
-            if "rule-sources/".startswith(prefix) or prefix.startswith("rule-sources/"):
-                raise SettingsError(
-                    f"run_retention_prefixes: {prefix!r} contains the sources of rules, which must not "
-                    "expire: name the prefixes of runs."
-                )
+        if problem := retention.problem_with(self.run_retention_days, self.run_retention_prefixes):
+            raise SettingsError(problem)
 
     def _check_concurrency(self) -> None:
-        limit, reserved = self.account_concurrency, self.reserved_concurrency
-        if (custom := self.custom_concurrency) < 0:
-            raise SettingsError(f"custom_concurrency={custom} is negative.")
-        functions = 1 + len([file for file in self.custom_rules.glob("*.py") if file.name[0] != "_"])
-        if custom and reserved + custom * functions > limit - 100:
-            raise SettingsError(
-                f"custom_concurrency={custom} for each of {functions} functions and "
-                f"reserved_concurrency={reserved} leave less than the 100 of {limit} that Lambda keeps "
-                "unreserved (account_concurrency): use fewer, or ask AWS for a higher quota."
-            )
-        if not SMALLEST_ACCOUNT <= limit <= 100_000:
-            raise SettingsError(
-                f"account_concurrency={limit} is outside {SMALLEST_ACCOUNT} to 100000: `aws lambda "
-                "get-account-settings` shows your account's ConcurrentExecutions."
-            )
-        if reserved < 0:
-            raise SettingsError(f"reserved_concurrency={reserved} is negative.")
-        if reserved and limit < 200:
-            raise SettingsError(
-                f"reserved_concurrency={reserved} needs an account with a concurrency "
-                f"of 200 or more, and account_concurrency is {limit}: Lambda keeps "
-                "100 unreserved. Ask AWS for a higher quota, or omit it."
-            )
-        if reserved and reserved > limit - 100:
-            raise SettingsError(
-                f"reserved_concurrency={reserved} leaves less than the 100 of {limit} that Lambda keeps "
-                f"unreserved: use at most {limit - 100}."
-            )
+        if problem := concurrency.problem_with(
+            self.account_concurrency,
+            reserved=self.reserved_concurrency,
+            custom=self.custom_concurrency,
+            rules=self.custom_rules,
+        ):
+            raise SettingsError(problem)
+
+    def _check_landing_zone(self) -> None:
+        if problem := landing_zone.problem_with(self):
+            raise SettingsError(problem)
 
     def _check_endpoints(self) -> None:
         for address in self.alert_emails:
@@ -331,58 +283,3 @@ class Settings:
     def _check_folder(self) -> None:
         if not self.custom_rules.is_dir():
             raise SettingsError(f"custom_rules={str(self.custom_rules)!r} is not a folder.")
-
-
-def _text(_: str, value: Any) -> str:
-    return str(value)
-
-
-def _number(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
-        raise SettingsError(f"{name}={value!r} is not a whole number.")
-    return int(value)
-
-
-def _truth(name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() not in ("true", "false"):
-        raise SettingsError(f"{name}={value!r} is neither true nor false.")
-    return str(value).lower() == "true"
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    """Read a list from cdk.json, or comma-separated text from the command line."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    if not isinstance(value, Sequence) or not all(isinstance(part, str) for part in value):
-        raise SettingsError(f"{name}={value!r} is neither a list of texts nor comma-separated text.")
-    return tuple(value)
-
-
-def _one_of(choices: type[StrEnum]) -> Any:
-    def read(name: str, value: Any) -> StrEnum:
-        try:
-            return choices(str(value).lower())
-        except ValueError:
-            raise SettingsError(f"{name}={value!r} is not one of {', '.join(choices)}.") from None
-
-    return read
-
-
-def _folder(_: str, value: Any) -> Path:
-    return Path(str(value)).resolve()
-
-
-_READERS: dict[str, Any] = {
-    "str": _text,
-    "str | None": _text,
-    "int": _number,
-    "int | None": _number,
-    "bool": _truth,
-    "tuple[str, ...]": _texts,
-    "WorkflowType": _one_of(WorkflowType),
-    "Removal": _one_of(Removal),
-    "Architecture": _one_of(Architecture),
-    "Path": _folder,
-}

@@ -14,6 +14,7 @@ from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
 from infra.functions import Functions
 from infra.grants import grant
+from infra.landing_zone.conventions import follow_conventions
 from infra.outputs import Outputs
 from infra.packaging.core_layer import CoreLayer
 from infra.python_function import Shared
@@ -36,7 +37,7 @@ class TrainingDebugger(Construct):
             self,
             "Evaluation",
             settings=settings,
-            unique=foundation.unique,
+            name=foundation.name,
             functions=functions,
             bus=foundation.bus,
             arrivals=foundation.arrivals,
@@ -72,10 +73,17 @@ class TrainingDebugger(Construct):
             alarms_topic=self.alarms_topic_arn,
             backtests=backtests,
         )
+        follow_conventions(self, settings)
 
     def _functions(self, foundation: Foundation) -> Functions:
         settings = self.settings
-        layer = CoreLayer(self, "CoreLayer", architecture=settings.architecture, local=settings.local)
+        layer = CoreLayer(
+            self,
+            "CoreLayer",
+            architecture=settings.architecture,
+            local=settings.local,
+            name=foundation.name if settings.name_prefix else None,
+        )
         self._shared = Shared(
             layer.version,
             foundation.undelivered.queue,
@@ -97,7 +105,9 @@ class TrainingDebugger(Construct):
             deployment=foundation.deployment,
         )
         alarms = Alarms(self, "Alarms", watched=watched, topic=topic)
-        return alarms.show(functions.monitored).dashboard_name
+        return alarms.show(
+            functions.monitored, foundation.name if self.settings.name_prefix else None
+        ).dashboard_name
 
 
 def _environment(settings: Settings, foundation: Foundation) -> dict[str, str]:

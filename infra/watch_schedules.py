@@ -14,12 +14,13 @@ from infra.python_function import PythonFunction
 class WatchSchedules(Construct):
     """A group of EventBridge schedules, each of which calls `watch` once and is deleted."""
 
-    def __init__(self, scope: Construct, id: str, *, unique: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
         super().__init__(scope, id)
-        self._group = f"smdebug-{unique}"
+        self._group = name
         group = scheduler.CfnScheduleGroup(self, "Group", name=self._group)
         # Known in advance: the function needs its own name to reschedule itself.
-        self.function_name = f"smdebug-watch-{unique}"
+        head, _, digest = name.rpartition("-")
+        self.function_name = f"{head}-watch-{digest}"
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
         self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{here}:function:{self.function_name}"
         self._schedules = f"arn:{cdk.Aws.PARTITION}:scheduler:{here}:schedule/{self._group}/run-*"

@@ -66,6 +66,9 @@ class Resolver:
                 return self(given[1])[int(self(given[0]))]
             case "Fn::Split":
                 return self(given[1]).split(given[0])
+            case "Fn::FindInMap":
+                table, first, second = (self(part) for part in given)
+                return self._template["Mappings"][table][first][second]
             case "Fn::Sub":
                 return self._sub(*((given, {}) if isinstance(given, str) else given))
         raise Unsupported(f"The template uses {name}, which the local stack does not support: {given!r}")

@@ -98,10 +98,12 @@ class Alarms(Construct):
             ),
         ]
 
-    def show(self, functions: Sequence[PythonFunction]) -> cloudwatch.Dashboard:
-        """Add a dashboard: the alarms first, then what they watch."""
+    def show(self, functions: Sequence[PythonFunction], name: str | None = None) -> cloudwatch.Dashboard:
+        """Add a dashboard, of this name if one is given: the alarms first, then what they watch."""
         watched = self._watched
-        board = cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.hours(3))
+        board = cloudwatch.Dashboard(
+            self, "Dashboard", dashboard_name=name, default_interval=cdk.Duration.hours(3)
+        )
         board.add_widgets(
             cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(self.alarms), width=24, height=3)
         )

@@ -17,6 +17,7 @@ from infra.custom_rules import NARROWED, CustomRules
 from infra.evaluation_workflow import definition
 from infra.events.event_rule import EventRule
 from infra.foundation import Foundation
+from infra.log_retentions import LOG_RETENTIONS
 from infra.python_function import PythonFunction, Shared, allow
 from infra.storage.run_bucket import ANY_BACKTEST, MANIFEST, PLAN, RESULTS, ROWS
 
@@ -98,7 +99,7 @@ class Backtests(Construct):
 
     def _state_machine(self) -> sfn.StateMachine:
         bucket = self._foundation.bucket
-        name = f"smdebug-{self._foundation.unique}-backtests"
+        name = f"{self._foundation.name}-backtests"
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
         # Known in advance: its role allows it to start its own children.
         self._machine_arn = f"arn:{cdk.Aws.PARTITION}:states:{here}:stateMachine:{name}"
@@ -136,8 +137,8 @@ class Backtests(Construct):
         log_group = logs.LogGroup(
             self,
             "Log",
-            log_group_name=f"/aws/vendedlogs/states/smdebug-{self._foundation.unique}-backtests",
-            retention=logs.RetentionDays.ONE_MONTH,
+            log_group_name=f"/aws/vendedlogs/states/{name}",
+            retention=logs.RetentionDays[LOG_RETENTIONS[self._shared.settings.log_retention_days]],
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         machine = sfn.StateMachine(
@@ -150,6 +151,7 @@ class Backtests(Construct):
                 definition(DEFINITION, "Chunks", self._shared.settings.backtests_at_once)
             ),
             definition_substitutions={
+                "Partition": cdk.Aws.PARTITION,
                 "Bucket": bucket.name,
                 "JudgeRuns": self.judge.arn,
                 "PrepareBacktest": self.prepare.arn,

@@ -25,10 +25,10 @@ ALL_EVENTS = (FOUND, RESOLVED, STATUS, RUN, ACTION)
 class FindingsBus(Construct):
     """A bus that only the workflow may put events on, so that none is forged."""
 
-    def __init__(self, scope: Construct, id: str, *, unique: str, undelivered: Undelivered) -> None:
+    def __init__(self, scope: Construct, id: str, *, name: str, undelivered: Undelivered) -> None:
         super().__init__(scope, id)
         self._undelivered = undelivered
-        self.name = f"smdebug-{unique}"
+        self.name = name
         self._bus = events.EventBus(
             self,
             "Bus",

@@ -95,11 +95,14 @@ def install(lock: Path, target: Path, architecture: Architecture) -> None:
 class CoreLayer(Construct):
     """The layer of every function, in /opt/python."""
 
-    def __init__(self, scope: Construct, id: str, *, architecture: Architecture, local: bool) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, architecture: Architecture, local: bool, name: str | None = None
+    ) -> None:
         super().__init__(scope, id)
         self.version = lambda_.LayerVersion(
             self,
             "Version",
+            layer_version_name=name,
             description="smdebug, its built-in rules, and their dependencies",
             code=_sources_alone() if local else _with_wheels(architecture),
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],

@@ -51,14 +51,14 @@ class RunBucket(Construct):
     """The bucket that trainings save to."""
 
     def __init__(
-        self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None, unique: str
+        self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None, name: str
     ) -> None:
         super().__init__(scope, id)
         self._key = key
         self._others = settings.other_buckets
         self.is_our_own = settings.bucket is None
         # A name known in advance: the queue must trust the bucket before the bucket can be created.
-        self.name = settings.bucket or f"smdebug-{unique}-{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
+        self.name = settings.bucket or f"{name}-{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
         self.arn = f"arn:{cdk.Aws.PARTITION}:s3:::{self.name}"
         self._bucket = self._our_own(settings) if self.is_our_own else None
 

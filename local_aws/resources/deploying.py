@@ -54,7 +54,7 @@ class _Deployer:
             "template",
             self._stack,
             self._template,
-            ("Description", "Resources", "Outputs", "Parameters", "Rules", "Metadata"),
+            ("Description", "Resources", "Outputs", "Parameters", "Mappings", "Rules", "Metadata"),
         )
         for name in self._template["Resources"]:
             self._created_from(name)

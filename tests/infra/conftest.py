@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.app import NAME, app_with  # before aws_cdk: it finds the node that jsii needs
+from infra.app import app_with  # before aws_cdk: it finds the node that jsii needs
 from infra.settings import Settings, WorkflowType
 
 RULE = """
@@ -84,7 +84,7 @@ def synthesized(settings: Settings, folder: Path, **context: Any) -> Stack:
         outdir=str(folder),
         builtin_cloud_formation_validation=False,
     )
-    return Stack(app.synth().get_stack_by_name(NAME).template)
+    return Stack(app.synth().get_stack_by_name(settings.stack).template)
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +104,9 @@ def everything(rules_folder: Path) -> Settings:
         workflow_type=WorkflowType.STANDARD,
         alert_emails=("me@example.org", "you@example.org"),
         alert_phone_numbers=("+15551234567",),
+        permissions_boundary="Bounded",
+        role_path="/workloads/ml/",
+        tags=("team=ml", "cost-centre=42"),
         slack_secret="slack",
         webhook_secret="pager",
         encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",

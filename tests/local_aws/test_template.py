@@ -11,6 +11,7 @@ from local_aws.template import ACCOUNT, REGION, Resolver, known_only
 
 TEMPLATE = {
     "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+    "Mappings": {"Consoles": {"aws": {"host": "console.aws.amazon.com"}}},
     "Parameters": {"Version": {"Default": "/a/version"}},
 }
 
@@ -32,6 +33,7 @@ def resolver() -> Resolver:
         ({"Fn::GetAtt": ["Queue", "Arn"]}, "arn-of-Queue"),
         ({"Fn::Join": ["/", ["a", {"Ref": "AWS::Region"}]]}, f"a/{REGION}"),
         ({"Fn::Select": [1, {"Fn::Split": [":", "a:b"]}]}, "b"),
+        ({"Fn::FindInMap": ["Consoles", {"Ref": "AWS::Partition"}, "host"]}, "console.aws.amazon.com"),
         ({"Fn::Sub": "${Queue}-${Queue.Arn}-${!kept}"}, "url-of-Queue-arn-of-Queue-${kept}"),
         ({"Fn::Sub": ["${x}", {"x": {"Ref": "Queue"}}]}, "url-of-Queue"),
         ({"a": [{"Ref": "AWS::NoValue"}, 1], "b": {"Ref": "AWS::NoValue"}}, {"a": [1]}),

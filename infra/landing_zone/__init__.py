@@ -1,0 +1,1 @@
+"""What a landing zone asks of every resource: boundaries, paths, names and tags."""
