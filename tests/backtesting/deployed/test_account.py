@@ -222,6 +222,7 @@ def test_a_rule_that_hangs_on_a_run_is_a_row(account, runs, tmp_path):
     question = Question(({"rule": "LossSpike", "parameters": {}},), file, timeout=3.0)
     table = ask(account, question, runs)
     assert [row.status for row in table.rows] == ["IssuesFound", "TimedOut", "NoIssuesFound", "IssuesFound"]
+    assert "within 3 s" in table.rows[1].note
 
 
 @pytest.mark.usefixtures("judged_here")
