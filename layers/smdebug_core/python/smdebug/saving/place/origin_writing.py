@@ -1,4 +1,4 @@
-"""Collects where a run comes from and writes it beside the run, on a short-lived thread of its own.
+"""Collects where a run comes from and writes it beside the run.
 
 `git` may take seconds in a large repository, and a storage may not answer; the training waits for neither.
 """
@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 
 from smdebug.config.constants import KEPT_NAMES_KEY, ORIGIN_KEY
 from smdebug.config.hyperparameters import LONGEST_TEXT, flat_config
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, StorageError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
-from smdebug.logger import get_logger
 from smdebug.saving.place.attempt import StartedAttempt
-from smdebug.saving.place.trouble import warn_of_storage
+from smdebug.saving.place.written_soon import WrittenSoon
 from smdebug.secrets.arguments import redacted_command
 from smdebug.secrets.texts import redacted
 from smdebug.storage.base import Storage
@@ -126,12 +125,9 @@ class RunOrigin:
     def __init__(self, description: Description):
         self._description = description
         self._lock = threading.Lock()
-        self._storage: Storage | None = None
         self._attempt: StartedAttempt | None = None
-        self._thread: threading.Thread | None = None
-        self._is_waiting = False
-        self._process = os.getpid()
         self._started = ""
+        self._file = WrittenSoon(ORIGIN, self._content, "The origin of the run")
 
     @property
     def keeps_versions_only(self) -> bool:
@@ -141,66 +137,36 @@ class RunOrigin:
     def add(self, config: Any) -> None:
         """Add hyperparameters. Those that are known already stay as they are."""
         flat = flat_config(config, not_secret=self._description.not_secret)
-        if self.keeps_versions_only or os.getpid() != self._process:
+        if self.keeps_versions_only or self._file.is_in_another_process:
             return
         with self._lock:
             known = self._description.config
             new = {name: value for name, value in flat.items() if name not in known}
-            if not new:
-                return
             self._description = self._description._replace(config={**known, **new})
-            if self._storage is not None:
-                self._write_soon()
+        if new:
+            self._file.change()
 
     def begin(self, storage: Storage, attempt: StartedAttempt) -> None:
         """Begin to write, as the first step begins."""
-        with self._lock:
-            self._storage, self._attempt = storage, attempt
-            self._started = datetime.now(UTC).isoformat(timespec="seconds")
-            self._write_soon()
+        self._attempt = attempt
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._file.begin(storage)
+        self._file.change()
 
     def finish(self, seconds: float = CLOSING_SECONDS) -> None:
         """Wait for the file. In a forked child, do nothing."""
-        thread = self._thread
-        if thread is not None and os.getpid() == self._process:
-            thread.join(seconds)
+        self._file.finish(seconds)
 
-    def _write_soon(self) -> None:
-        if self._is_waiting or os.getpid() != self._process:
-            return  # the thread has not yet asked what to write
-        self._is_waiting = True
-        before = self._thread
-        self._thread = threading.Thread(
-            target=self._write, args=(before,), name="smdebug-origin", daemon=True
+    def _content(self) -> bytes:
+        state = GitState() if self.keeps_versions_only else git_state(_code_folder())
+        assert self._attempt is not None
+        origin = replace(
+            _described_origin(self._description, state),
+            run_id=self._attempt.run_id,
+            training_run=self._attempt.training_run,
+            started=self._started,
         )
-        try:
-            self._thread.start()
-        except RuntimeError:  # the interpreter is shutting down and starts no more threads
-            self._thread, self._is_waiting = before, False
-
-    def _write(self, before: threading.Thread | None) -> None:
-        storage: Storage | None = None
-        try:
-            if before is not None:
-                before.join()
-            state = GitState() if self.keeps_versions_only else git_state(_code_folder())
-            with self._lock:
-                self._is_waiting = False
-                description, storage, attempt = self._description, self._storage, self._attempt
-            assert storage is not None
-            assert attempt is not None
-            origin = replace(
-                _described_origin(description, state),
-                run_id=attempt.run_id,
-                training_run=attempt.training_run,
-                started=self._started,
-            )
-            storage.write(ORIGIN, origin.encode())
-        except StorageError as error:
-            assert storage is not None
-            warn_of_storage(storage, error, "The origin of the run could not be written: %s")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the training continues
-            get_logger().warning("The origin of the run is not kept: %s: %s", type(error).__name__, error)
+        return origin.encode()
 
 
 def _described_origin(description: Description, state: GitState) -> Origin:
