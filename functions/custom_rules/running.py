@@ -230,22 +230,16 @@ def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[byt
 
 
 def _limits(job: Mapping[str, Any], memory_mb: float, seconds: float, folder: Path) -> dict[str, float]:
-    asked = job.get("limits") or {}
-    longest = float(asked.get("seconds", _timeout_of_task(job) or seconds))
+    asked = job.get("limits") or ({"seconds": job["task"]["question"]["timeout"]} if "task" in job else {})
     limits = {
         "work": float(asked.get("work", seconds)),
-        "seconds": min(seconds, longest),
+        "seconds": min(seconds, float(asked.get("seconds", seconds))),
         "memory_mb": min(memory_mb, float(asked.get("memory_mb", memory_mb))),
         "file_bytes": max(1 << 20, shutil.disk_usage(folder).free - (16 << 20)),
     }
     if os.geteuid() != 0:  # the system sets no limit for root
         limits["processes"] = _tasks_of_user() + PROCESSES
     return limits
-
-
-def _timeout_of_task(job: Mapping[str, Any]) -> float | None:
-    """Return how long a backtest lets its rules take on one run; None for any other job."""
-    return float(job["task"]["question"]["timeout"]) if "task" in job else None
 
 
 def _read_output(
