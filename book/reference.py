@@ -15,6 +15,7 @@ API = {
     "Saving": (
         "start",
         "log",
+        "mark_checkpoint",
         "Hook",
         "SaveConfig",
         "SaveConfigMode",

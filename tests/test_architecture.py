@@ -41,7 +41,7 @@ ARROWS = {
         "rules.generic",  # and names those that it saves nothing for
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
-    "diagnosis": set(),
+    "diagnosis": {"files.notes.checkpoints"},
     "rules": {
         "trials",
         "config",

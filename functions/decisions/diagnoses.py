@@ -84,6 +84,7 @@ def restored(
 
 def _bounded(issue: Issue) -> dict[str, Any]:
     payload = issue.to_dict()
+    del payload["resume_from"]  # the run's list of checkpoints is not read here
     symptoms = [
         {
             **symptom,

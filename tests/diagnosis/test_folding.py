@@ -9,7 +9,9 @@ import pytest
 
 from smdebug.diagnosis import CAUSES, Evidence, Issue, Symptom, as_text, evidence_of, fold, headline
 from smdebug.diagnosis.causes import TITLES
+from smdebug.diagnosis.issues import with_checkpoints
 from smdebug.diagnosis.patterns import PATTERNS
+from smdebug.files.notes.checkpoints import Checkpoint
 from smdebug.rules.findings import Finding
 
 
@@ -315,7 +317,8 @@ def test_an_issue_is_the_same_after_json():
         *evidence("spike", 9, "loss", worker="w0", title="The loss jumps"),
         *evidence("learning rate", 8, "lr", worker="w1", title="The rate jumps", why=("0.1, then 6",)),
     )
-    (issue,) = fold([first, second])
+    (issue,) = with_checkpoints(fold([first, second]), [Checkpoint(3, "a.pt", 1.5), Checkpoint(8, "b.pt")])
+    assert issue.resume_from == Checkpoint(3, "a.pt", 1.5)
     assert all(vars(issue).values())
     assert all(vars(issue.symptoms[0]).values())
     assert Issue.from_dict(issue.to_dict()) == issue
@@ -324,7 +327,9 @@ def test_an_issue_is_the_same_after_json():
 
 @pytest.mark.parametrize("odd", [None, 7, "text", True, {"a": 1}, 2.5])
 def test_an_issue_of_odd_json_has_nothing_that_was_not_there(odd):
-    payload = dict.fromkeys(("since", "last", "where", "workers", "why", "try", "rules", "symptoms"), odd)
+    payload = dict.fromkeys(
+        ("since", "last", "where", "workers", "why", "try", "rules", "symptoms", "resume_from"), odd
+    )
     known = odd if type(odd) is int else 0
     assert Issue.from_dict(payload | {"unknown": 1}) == Issue("", "", known, known)
     payload = {"cause": "spike", "symptoms": [7, {"cause": "scaler", "since": odd, "where": odd}]}

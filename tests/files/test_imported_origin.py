@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from smdebug.files.origin import ImportedFrom, Origin
+from smdebug.files.notes.origin import ImportedFrom, Origin
 
 IMPORTED = ImportedFrom("csv", "/logs/a.csv", "epoch", {"val_loss": "loss (eval)"}, {"texts": 3})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smdebug.files.origin import ImportedFrom, Origin
+from smdebug.files.notes.origin import ImportedFrom, Origin
 from smdebug.runs.origins import imported_in_words, in_words
 
 

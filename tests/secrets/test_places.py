@@ -16,8 +16,8 @@ from smdebug.config.hyperparameters import flat_config
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.collections_file import LostSteps
 from smdebug.files.names import ORIGIN, STOP_KEY
+from smdebug.files.notes.origin import Origin
 from smdebug.files.observations import ObservationLayout
-from smdebug.files.origin import Origin
 from smdebug.files.zoom_request import ZoomRequest
 from smdebug.launching.scripts import main
 from smdebug.logger import SafeFormatter, get_logger

@@ -79,3 +79,28 @@ def test_a_name_that_no_run_has_is_refused_with_the_nearest(ask, runs, option):
 def test_an_order_needs_a_place(ask):
     answer = ask("runs", "--best")
     assert (answer.code, "need a PLACE" in answer.err) == (2, True)
+
+
+def test_each_run_has_its_last_good_checkpoint(ask, tmp_path):
+    for name, fails_at, marked in (
+        ("fine", 9, (2, 5)),
+        ("fails", 4, (2, 5)),
+        ("early", 0, (2,)),
+        ("none", 4, ()),
+    ):
+        with smdebug.Hook(str(tmp_path / "runs" / name)) as hook:
+            for step in range(7):
+                with hook.step():
+                    hook.record("loss", 1 / (1 + step) if step < fails_at else float("nan"))
+                if step in marked:
+                    hook.mark_checkpoint(f"/out/{step}.pt")
+    found = {
+        run["name"]: run["last_good"] for run in ask("runs", tmp_path / "runs", "--last-good", "--json").json
+    }
+    paths = {name: good and good["path"] for name, good in found.items()}
+    assert paths == {"fine": "/out/5.pt", "fails": "/out/2.pt", "early": None, "none": None}
+    lines = ask("runs", tmp_path / "runs", "--last-good").out.splitlines()
+    assert lines[0].endswith("last good checkpoint")
+    (fails,) = [line for line in lines if line.startswith("fails")]
+    assert fails.endswith("/out/2.pt (step 2)")
+    assert ask("runs", "--last-good").code == 2

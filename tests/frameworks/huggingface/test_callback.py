@@ -1,5 +1,7 @@
 """The callback for transformers' Trainer, on a small language model."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -37,8 +39,7 @@ def train(tmp_path, callback=None, *, model=None, steps=3, evaluate=False, **mor
         report_to=[],
         use_cpu=True,
         disable_tqdm=True,
-        save_strategy="no",
-        **more,
+        **{"save_strategy": "no", **more},
     )
     model = model or small_model()
     trainer = Trainer(
@@ -214,3 +215,15 @@ def test_a_model_that_is_evaluated_and_never_trained_is_watched(run, tmp_path, c
     assert trial.series("loss").of(smd.modes.EVAL).mode_steps.tolist() == [0, 1]
     assert trial.statistics(0).of("outputs").names
     assert "No loss" not in capfd.readouterr().out
+
+
+def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tmp_path):
+    callback = Callback(str(run), save_config=EVERY_STEP)
+    train(tmp_path, callback, steps=6, save_strategy="steps", save_steps=2, save_total_limit=2)
+    callback.close()
+    marked = smd.create_trial(str(run)).checkpoints()
+    assert [(item.step, Path(item.path).name) for item in marked] == [
+        (3, "checkpoint-4"),
+        (5, "checkpoint-6"),
+    ]
+    assert all(Path(item.path).is_dir() for item in marked)

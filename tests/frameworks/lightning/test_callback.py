@@ -1,5 +1,7 @@
 """The callback for Lightning, on a small module."""
 
+from pathlib import Path
+
 import lightning
 import numpy as np
 import pytest
@@ -51,12 +53,11 @@ def fit(folder, *callbacks, epochs=2, **more):
         accelerator="cpu",
         max_epochs=epochs,
         logger=False,
-        enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=str(folder),
         callbacks=list(callbacks),
-        **more,
+        **{"enable_checkpointing": False, **more},
     )
     trainer.fit(module, data(), data())
     return module
@@ -235,3 +236,17 @@ def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
     fit(tmp_path, callback)
     callback.close()
     assert not smd.create_trial(str(run)).tensor_names(regex="^smdebug/")
+
+
+def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tmp_path):
+    callback = callback_in(run)
+    keeper = lightning.pytorch.callbacks.ModelCheckpoint(
+        str(tmp_path / "kept"), every_n_train_steps=2, save_top_k=-1, filename="{step}"
+    )
+    fit(tmp_path, callback, keeper, enable_checkpointing=True)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    marked = trial.checkpoints()
+    assert [Path(item.path).name for item in marked] == ["step=2.ckpt", "step=4.ckpt", "step=6.ckpt"]
+    assert all(Path(item.path).is_file() for item in marked)
+    assert [trial.mode_step(item.step) for item in marked] == [1, 3, 5]  # between them it evaluates

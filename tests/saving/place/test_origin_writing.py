@@ -9,7 +9,7 @@ import pytest
 import smdebug
 from smdebug.exceptions import DamagedFile, SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import ORIGIN
-from smdebug.files.origin import MAX_BYTES, Origin
+from smdebug.files.notes.origin import MAX_BYTES, Origin
 from smdebug.saving.place.origin_writing import GitState, git_state
 from smdebug.trials import create_trial
 

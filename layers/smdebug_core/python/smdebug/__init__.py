@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.launching.starting import start
     from smdebug.runs.evaluation.diagnosing import diagnose
-    from smdebug.saving.hooks.logged import log
+    from smdebug.saving.hooks.logged import log, mark_checkpoint
     from smdebug.saving.hooks.loop_hook import Hook
 
 follow_old_addresses()
@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "diagnose",
     "log",
+    "mark_checkpoint",
     "modes",
     "start",
 ]
@@ -41,6 +42,7 @@ _HOMES = {
     "SaveConfigMode": "smdebug.config.save_config",
     "diagnose": "smdebug.runs.evaluation.diagnosing",
     "log": "smdebug.saving.hooks.logged",
+    "mark_checkpoint": "smdebug.saving.hooks.logged",
     "start": "smdebug.launching.starting",
 }
 _ROOMS = {"ui"}  # smdebug.ui(…) needs no import of its own: the module can be called

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
+
+from smdebug.files.notes.checkpoints import Checkpoint, last_before
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Issue:
     title: str = ""
     """The headline for this case; "" for that of the cause."""
     symptoms: tuple[Symptom, ...] = ()
+    resume_from: Checkpoint | None = None
+    """The last checkpoint that was marked before the problem began."""
 
     @property
     def all_rules(self) -> tuple[str, ...]:
@@ -87,6 +91,7 @@ class Issue:
             "rules": list(self.rules),
             "docs": self.docs,
             "symptoms": [symptom.to_dict() for symptom in self.symptoms],
+            "resume_from": None if self.resume_from is None else self.resume_from.to_dict(),
         }
 
     @classmethod
@@ -109,7 +114,13 @@ class Issue:
                 for symptom in _items(payload.get("symptoms"))
                 if isinstance(symptom, Mapping)
             ),
+            resume_from=Checkpoint.from_dict(payload.get("resume_from")),
         )
+
+
+def with_checkpoints(issues: Iterable[Issue], checkpoints: Sequence[Checkpoint]) -> list[Issue]:
+    """Return the issues, each with the last checkpoint before it began."""
+    return [replace(issue, resume_from=last_before(checkpoints, issue.since)) for issue in issues]
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def title_of(problem: Issue | Symptom) -> str:
 
 
 def parts(issue: Issue, width: int | None = None) -> list[Part]:
-    """Return where, why, symptoms, what to try and where to read more; empty ones are left out.
+    """Return where, why, symptoms, what to try, where to resume and to read more; empty ones are left out.
 
     "Where" has the steps, too, if the problem was found at several.
 
@@ -51,6 +51,7 @@ def parts(issue: Issue, width: int | None = None) -> list[Part]:
         Part("Why", (" ".join(map(sentence, issue.why)),) if issue.why else ()),
         Part("Symptoms", _symptoms(issue.symptoms)),
         Part("Try", issue.advice),
+        Part("Resume", _where_to_resume(issue)),
         Part("Rule", (", ".join(issue.rules),) if issue.cause else ()),
         Part("More", (_where_to_read_more(issue, width),) if issue.docs else ()),
     )
@@ -117,6 +118,14 @@ def _workers(workers: Sequence[str]) -> str:
 def _joined(*texts: str) -> tuple[str, ...]:
     text = "; ".join(text for text in texts if text)
     return (text,) if text else ()
+
+
+def _where_to_resume(issue: Issue) -> tuple[str, ...]:
+    checkpoint = issue.resume_from
+    if checkpoint is None:
+        return ()
+    when = "before the first step" if checkpoint.step < 0 else f"after step {checkpoint.step}"
+    return (f"{checkpoint.path}, saved {when}, is the last checkpoint before the problem began.",)
 
 
 def _symptoms(symptoms: Sequence[Symptom]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@
     events/<step:012>/<step:012>_<worker>.tfevents
     index/<step//1000:09>/<step:012>_<worker>.json
     origin.json
+    checkpoints.json
     training_job_end.ts
 
 A TensorFlow device is a worker too: `/job:worker/device:GPU:0` is written `_job-worker_device-GPU-0`.
@@ -28,7 +29,8 @@ FIRST_LEARNING_RATE = f"{LEARNING_RATES}0/0"
 SYSTEM = "system"
 """The fact of a step that holds the system metrics."""
 END_MARKER = "training_job_end.ts"
-ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.origin`)
+ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.notes.origin`)
+CHECKPOINTS = "checkpoints.json"  # where the training saved its weights (`files.notes.checkpoints`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 ZOOM_KEY = "control/zoom"  # a request to save whole tensors (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"

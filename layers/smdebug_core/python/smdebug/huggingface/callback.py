@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from smdebug.exceptions import TrainingStopped
@@ -73,6 +74,10 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         for name, value in (logs or {}).items():
             if isinstance(value, int | float):
                 self.save_logged(name, value)
+
+    def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Note the checkpoint that the Trainer has saved."""
+        self.note_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.hook.flush()

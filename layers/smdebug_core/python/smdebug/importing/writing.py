@@ -30,8 +30,8 @@ from smdebug.files.names import (
     SERIES,
     collections_key,
 )
+from smdebug.files.notes.origin import ImportedFrom, Origin
 from smdebug.files.observations import FACTS, LAYOUT, ObservationLayout, json_array
-from smdebug.files.origin import ImportedFrom, Origin
 from smdebug.importing.facts import facts_of
 from smdebug.importing.names import LOSS, targets_of
 from smdebug.importing.records import Details, Found, ImportedRun, Point, Target, named_values

@@ -23,7 +23,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.launching.scripts import DEFAULT_FOLDER, watch_imports
 from smdebug.logger import get_logger
-from smdebug.saving.hooks.logged import log
+from smdebug.saving.hooks.logged import log, mark_checkpoint
 from smdebug.saving.place.finished import NEXT, place_for_another_run, place_for_later_training
 from smdebug.saving.place.places import unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
@@ -61,6 +61,10 @@ class Watched:
     ) -> None:
         """Log numbers of your own, as `smdebug.log` does."""
         log(numbers, step=step, **named)
+
+    def mark_checkpoint(self, path: Any, *, step: int | None = None) -> None:
+        """Note where the weights were saved, as `smdebug.mark_checkpoint` does."""
+        mark_checkpoint(path, step=step)
 
     def stop(self) -> None:
         """End the runs: write what is still open. Trainings are no longer watched."""

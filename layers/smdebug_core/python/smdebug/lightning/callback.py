@@ -47,6 +47,11 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         """Whether each name was first logged by a step of the training."""
         return {}
 
+    @cached_property
+    def _marked(self) -> dict[int, str]:
+        """The last checkpoint of each callback that saves some."""
+        return {}
+
     def close(self) -> None:
         """End the run."""
         self.hook.close()
@@ -57,6 +62,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.keep_config(lambda: _arguments(trainer, pl_module))
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self._mark_checkpoints(trainer)
         if batch_idx % trainer.accumulate_grad_batches == 0:
             try:
                 self._begin(pl_module, ModeKeys.TRAIN)
@@ -127,7 +133,19 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.hook.flush()
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._mark_checkpoints(trainer)
         self.hook.flush()
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        self._mark_checkpoints(trainer)  # what was saved when the training ended
+
+    def _mark_checkpoints(self, trainer: Any) -> None:
+        """Note what the Trainer's callbacks have saved since the last step."""
+        for callback in trainer.checkpoint_callbacks:
+            path = getattr(callback, "_last_checkpoint_saved", "") or getattr(callback, "best_model_path", "")
+            if path and self._marked.get(id(callback)) != path:
+                self._marked[id(callback)] = path
+                self.note_checkpoint(path)
 
     def _begin(self, module: Any, mode: ModeKeys) -> None:
         self.watch_model(module)

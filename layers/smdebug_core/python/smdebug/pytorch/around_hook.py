@@ -72,6 +72,11 @@ class AroundHook:
             self._arguments = plain
             observations.note_lasting(arguments=plain)
 
+    def note_checkpoint(self, path: Any) -> None:
+        """Note where the Trainer has saved the weights."""
+        if not self.hook.origin.keeps_versions_only:
+            self.hook.guarded(lambda: self.hook.mark_checkpoint(path))
+
     def keep_config(self, make: Callable[[], Mapping[str, Any]]) -> None:
         """Add the arguments of the training to the hyperparameters of the run."""
         try:

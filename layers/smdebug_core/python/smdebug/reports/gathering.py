@@ -7,9 +7,10 @@ from typing import Any
 
 from smdebug.amounts import as_json_number, counted
 from smdebug.diagnosis import Issue, fold
+from smdebug.diagnosis.issues import with_checkpoints
 from smdebug.plain_text import escaped
 from smdebug.runs.comparing import Comparison
-from smdebug.runs.evaluation.diagnosing import layers_in_order
+from smdebug.runs.evaluation.diagnosing import layers_in_order, readable_checkpoints
 from smdebug.runs.origins import value_in_words
 from smdebug.runs.overview import thinned
 from smdebug.runs.verdicts import Verdict
@@ -67,9 +68,12 @@ def verdicts_alone(
         return content_of(name_of(trial.path), run, deployed=deployed, reads_values=False)
 
 
-def issues_in(verdicts: Iterable[Verdict], layers: Sequence[str] = ()) -> list[Issue]:
-    """Return the issues in the findings of all rules."""
-    return fold([item for verdict in verdicts for item in verdict.evidence], order=layers)
+def issues_in(verdicts: Iterable[Verdict], trial: Trial | None = None) -> list[Issue]:
+    """Return the issues in the findings of all rules; of a `trial`, with the checkpoints before them."""
+    evidence = [item for verdict in verdicts for item in verdict.evidence]
+    if trial is None or not evidence:
+        return fold(evidence)
+    return with_checkpoints(fold(evidence, order=layers_in_order(trial)), readable_checkpoints(trial))
 
 
 def work_of(trial: Trial) -> int:
@@ -95,7 +99,7 @@ def _whole(
         trial,
         charts,
         verdicts,
-        issues=issues_in(verdicts, layers_in_order(trial)),
+        issues=issues_in(verdicts, trial),
         notes={str(at): escaped(note) for at, note in enumerate([*notes, *_notes(trial)])},
     )
 

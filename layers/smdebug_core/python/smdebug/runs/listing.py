@@ -12,10 +12,11 @@ from typing import Any
 from smdebug.amounts import counted
 from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
-from smdebug.files.names import COLLECTIONS_FOLDER
-from smdebug.files.origin import Origin
+from smdebug.files.names import COLLECTIONS_FOLDER, LAST_STEP
+from smdebug.files.notes.checkpoints import Checkpoint, last_before
+from smdebug.files.notes.origin import Origin
 from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
-from smdebug.runs.evaluation.diagnosing import diagnose
+from smdebug.runs.evaluation.diagnosing import diagnose, readable_checkpoints
 from smdebug.runs.metrics import last_metrics
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
@@ -46,6 +47,8 @@ class ListedRun:
     origin: Origin = field(default_factory=Origin)
     problems: tuple[str, ...] | None = None
     """The headlines of its problems; None if it was not evaluated."""
+    last_good: Checkpoint | None = None
+    """Of an evaluated run: the last checkpoint before its first problem, or of all if it has no problem."""
     error: str = ""
     """Why it cannot be read, or only in part."""
 
@@ -76,6 +79,7 @@ class ListedRun:
             "saved_at": self.saved_at.isoformat() if self.saved_at else None,
             "origin": self.origin.to_dict(),
             "problems": None if self.problems is None else list(self.problems),
+            "last_good": None if self.last_good is None else self.last_good.to_dict(),
         }
 
 
@@ -84,20 +88,22 @@ def list_runs(
     *,
     where: Sequence[Condition] = (),
     failing: bool = False,
+    judged: bool = False,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> list[ListedRun]:
     """Return the runs at and below a place that satisfy all conditions, in the order of their names.
 
-    With `failing`, evaluate each with its own rules and the default set, and keep those with problems.
+    With `judged`, evaluate each with its own rules and the default set; with `failing`, keep those with
+    problems alone.
     """
     paths = sorted(run_paths(place), key=lambda pair: natural(pair[1]))
     found = [listed_run(path, name) for path, name in progress_over(paths, progress)]
     refuse_unknown_names(where, [run.facts() for run in found])
     found = [run for run in found if all(condition.matches(run.facts()) for condition in where)]
-    if not failing:
+    if not failing and not judged:
         return found
-    judged = [_judged(run) for run in found]
-    return [run for run in judged if run.problems]
+    found = [_judged(run) for run in found]
+    return [run for run in found if run.problems] if failing else found
 
 
 def natural(name: str) -> list[tuple[str, int]]:
@@ -200,4 +206,6 @@ def _judged(run: ListedRun) -> ListedRun:
         found = diagnose(trial, jobs=1, most_steps=STEPS_JUDGED)
     except SMDebugError as error:
         return replace(run, error=redacted_line(error))
-    return replace(run, problems=tuple(map(headline, found.issues)))
+    first = min((issue.since for issue in found.issues), default=LAST_STEP + 1)
+    good = last_before(readable_checkpoints(trial), first)
+    return replace(run, problems=tuple(map(headline, found.issues)), last_good=good)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import DamagedFile
-from smdebug.files.origin import Origin
+from smdebug.files.notes.origin import Origin
 from smdebug.trials import Trial
 
 MISSING = "–"

@@ -11,7 +11,7 @@ from typing import Any
 
 from smdebug.exceptions import DamagedFile, ObjectMissing
 from smdebug.files.names import ORIGIN
-from smdebug.files.origin import Origin
+from smdebug.files.notes.origin import Origin
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.curves.lines import Line, lines_of

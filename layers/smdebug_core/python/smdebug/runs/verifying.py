@@ -15,6 +15,7 @@ from smdebug.files.collections_file import ClosingNote, parse_collections, whole
 from smdebug.files.event_reading import read_record, record_spans
 from smdebug.files.index import IndexFile, parse_index
 from smdebug.files.names import (
+    CHECKPOINTS,
     COLLECTIONS_FOLDER,
     END_MARKER,
     EVENTS_FOLDER,
@@ -35,6 +36,7 @@ from smdebug.runs.unindexed import (
 )
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
+from smdebug.trials.checkpoint_reading import read_checkpoints
 from smdebug.trials.origin_reading import read_origin
 from smdebug.trials.stored.attempts import AttemptId, Attempts
 from smdebug.trials.stored.missing_steps import Worked
@@ -73,7 +75,7 @@ def verify(
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
     unfit, workers = _collections(storage)
-    unfit += _origin(storage)
+    unfit += _notes(storage)
     ended = storage.exists(END_MARKER)
     keys = list(storage.list(INDEX_FOLDER))
     problems, notes = list(unfit), []
@@ -157,13 +159,15 @@ def _collections(storage: Storage) -> tuple[list[Problem], Workers]:
     return problems, Workers(expected, attempts, newest, worked)
 
 
-def _origin(storage: Storage) -> list[Problem]:
-    """The problem of the file that says where the run comes from, if it has one."""
-    try:
-        read_origin(storage)
-    except DamagedFile as damaged:
-        return [Problem(ORIGIN, damaged.problem)]
-    return []
+def _notes(storage: Storage) -> list[Problem]:
+    """The problems of the files that say where the run comes from, and where its checkpoints are."""
+    problems = []
+    for key, read in ((ORIGIN, read_origin), (CHECKPOINTS, read_checkpoints)):
+        try:
+            read(storage)
+        except DamagedFile as damaged:
+            problems.append(Problem(key, damaged.problem))
+    return problems
 
 
 def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smdebug.exceptions import DamagedFile, ObjectMissing, UnfitFile
 from smdebug.files.names import ORIGIN
-from smdebug.files.origin import MAX_BYTES, Origin
+from smdebug.files.notes.origin import MAX_BYTES, Origin
 from smdebug.storage.base import ByteSpan, Storage
 
 

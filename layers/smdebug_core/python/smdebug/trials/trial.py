@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.config.collection_manager import CollectionManager
-    from smdebug.files.origin import Origin
+    from smdebug.files.notes.checkpoints import Checkpoint
+    from smdebug.files.notes.origin import Origin
     from smdebug.storage import Storage
     from smdebug.trials.known_steps import KnownSteps, RunSource
     from smdebug.trials.stored.attempts import Attempt
@@ -329,6 +330,12 @@ class Trial(Observed, ShownRun):
         from smdebug.trials.origin_reading import read_origin
 
         return read_origin(self.storage)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return where the training has saved its weights, as far as it was marked, in the order of steps."""
+        from smdebug.trials.checkpoint_reading import read_checkpoints
+
+        return read_checkpoints(self.storage)
 
     # How far the run has come
 

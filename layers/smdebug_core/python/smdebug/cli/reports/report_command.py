@@ -108,7 +108,6 @@ def command(
     """
     from smdebug.reports.gathering import issues_in
     from smdebug.reports.writing import write_page
-    from smdebug.runs.evaluation.diagnosing import layers_in_order
     from smdebug.ui.embedding import page_of
 
     choice = _RuleChoice(rules, settings, rule_file, rules_file)
@@ -130,7 +129,7 @@ def command(
             trial.path: warn_of_unread_files(trial) for trial in (judged.trial, against) if trial is not None
         }
         content = _content(judged, against, deployed, gaps, bars)
-    issues = issues_in(judged.verdicts, layers_in_order(judged.trial))
+    issues = issues_in(judged.verdicts, judged.trial)
     place = Path(output or f"{judged.trial.name}-report.html").expanduser()
     write_page(place, page_of(content))
     left_out = [gap for known in gaps.values() for gap in known]

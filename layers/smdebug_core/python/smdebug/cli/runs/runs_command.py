@@ -44,6 +44,11 @@ _ALWAYS = {"name", "state", "steps", "loss", "saved_at"}
     help="Show these values, separated by commas, instead of the parameters in which the runs differ.",
 )
 @click.option("--failing", is_flag=True, help="Evaluate each run, and list those with problems.")
+@click.option(
+    "--last-good",
+    is_flag=True,
+    help="Evaluate each run, and show its last checkpoint before any problem began.",
+)
 @click.option("--watched", is_flag=True, help="List only unfinished runs of the deployed debugger.")
 @stack_option
 @output_options
@@ -54,6 +59,7 @@ def command(
     best: bool,
     columns: str | None,
     failing: bool,
+    last_good: bool,
     watched: bool,
     stack: str | None,
     as_json: bool,
@@ -73,14 +79,16 @@ def command(
       smdebug runs ./runs --where optimizer=adam --where "loss>2" --json
       smdebug runs ./runs --sort=-accuracy --columns accuracy,learning_rate
       smdebug runs ./runs --where tags=sweep --sort loss --best
+      smdebug runs ./runs --last-good
       smdebug runs --watched
 
     Exits with 0, with 1 if --failing lists a run, and with 3 if PLACE or the debugger cannot be read.
     """
     if place is None:
-        if conditions or failing or sort or best or columns:
+        if conditions or failing or sort or best or columns or last_good:
             raise click.UsageError(
-                "--where, --sort, --best, --columns and --failing need a PLACE: smdebug runs ./runs --failing"
+                "--where, --sort, --best, --columns, --failing and --last-good need a PLACE: "
+                "smdebug runs ./runs --failing"
             )
         _print_deployed(stack, watched, as_json)
         return exit_codes.PASSED
@@ -90,7 +98,7 @@ def command(
     from smdebug.runs.listing import list_runs, sorted_by
 
     where = [parse_condition(condition) for condition in conditions]
-    runs = list_runs(place, where=where, failing=failing, progress=progress("reading runs"))
+    runs = list_runs(place, where=where, failing=failing, judged=last_good, progress=progress("reading runs"))
     if (order := sort or ("best_loss" if best else "")) and runs:
         runs = sorted_by(runs, order)
     if best:
@@ -99,11 +107,11 @@ def command(
         print_json([run.to_dict() for run in runs])
     else:
         asked = [condition.name for condition in where] + [order.removeprefix("-")] * bool(order)
-        _print_runs(runs, asked, columns)
+        _print_runs(runs, asked, columns, last_good)
     return exit_codes.FOUND if failing and runs else exit_codes.PASSED
 
 
-def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None) -> None:
+def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None, last_good: bool) -> None:
     from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
     from smdebug.runs.listing import varying
 
@@ -122,7 +130,16 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None) ->
     shown = list(dict.fromkeys(chosen))
     judged = any(run.problems is not None for run in runs)
     print_table(
-        ("run", "state", "steps", "loss", "saved", *shown, *(["problem"] if judged else [])),
+        (
+            "run",
+            "state",
+            "steps",
+            "loss",
+            "saved",
+            *shown,
+            *(["problem"] if judged else []),
+            *(["last good checkpoint"] if last_good else []),
+        ),
         [
             (
                 run.name,
@@ -132,6 +149,7 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None) ->
                 moment(run.saved_at),
                 *(_in_words(of_run.get(name)) for name in shown),
                 *([_problems(run.problems or ())] if judged else []),
+                *([_last_good(run)] if last_good else []),
             )
             for run, of_run in zip(runs, facts, strict=True)
         ],
@@ -146,6 +164,13 @@ def _in_words(value: Any) -> str:
     from smdebug.runs.origins import value_in_words
 
     return number(value) if isinstance(value, float) else value_in_words(value)
+
+
+def _last_good(run: ListedRun) -> str:
+    good = run.last_good
+    if good is None:
+        return ""
+    return good.path + (f" (step {good.step})" if good.step >= 0 else " (before the first step)")
 
 
 def _problems(problems: tuple[str, ...]) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 from smdebug.amounts import counted
 from smdebug.diagnosis import Issue, as_text, fold
 from smdebug.diagnosis.html import issue_html
+from smdebug.diagnosis.issues import with_checkpoints
 from smdebug.diagnosis.wording import sentence, summary
 from smdebug.exceptions import SMDebugError
+from smdebug.files.notes.checkpoints import Checkpoint
 from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.evaluation.layer_order import computed_layers
@@ -166,7 +168,16 @@ def _imported(trial: Trial) -> str:
 def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:
     """Return the issues in the results of rules on this run."""
     evidence = [item for result in results for item in result.evidence()]
-    return fold(evidence, order=layers_in_order(trial) if evidence else ())
+    issues = fold(evidence, order=layers_in_order(trial) if evidence else ())
+    return with_checkpoints(issues, readable_checkpoints(trial)) if issues else []
+
+
+def readable_checkpoints(trial: Trial) -> list[Checkpoint]:
+    """Return the checkpoints that were marked; none if their list cannot be read, which `verify` says."""
+    try:
+        return trial.checkpoints()
+    except SMDebugError:
+        return []
 
 
 def layers_in_order(trial: Trial) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from smdebug.saving.ending.last_words import Saved, closing_line, problems
 from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.ending.termination import before_termination, leave_termination
 from smdebug.saving.observations.step_observations import StepObservations
+from smdebug.saving.place.checkpoint_writing import RunCheckpoints
 from smdebug.saving.place.deadline import within
 from smdebug.saving.place.origin_writing import CLOSING_SECONDS, RunOrigin
 from smdebug.saving.place.write_access import WriteAccess
@@ -38,6 +39,7 @@ class EndingHook(Protocol):
     access: WriteAccess | None
     companion: Companion | None
     origin: RunOrigin
+    checkpoints: RunCheckpoints
     write_patience: float
 
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
@@ -95,7 +97,9 @@ class EndOfRun:
             if recorder.has_waiting_values and recorder.state is State.NEW:
                 self._hook.begin_step()  # scalars without a step make one
             recorder.hand_over_all()
-            self._hook.origin.finish(min(CLOSING_SECONDS, self._hook.write_patience))
+            patience = min(CLOSING_SECONDS, self._hook.write_patience)
+            self._hook.origin.finish(patience)
+            self._hook.checkpoints.finish(patience)
             if run is not None and run.writer is not None:
                 close_run(
                     run.writer,

@@ -28,6 +28,7 @@ from smdebug.saving.ending.closing import write_all
 from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.options import HookOptions
 from smdebug.saving.place.attempt import StartedAttempt
+from smdebug.saving.place.checkpoint_writing import RunCheckpoints
 from smdebug.saving.place.leftovers import remove_leftovers
 from smdebug.saving.place.origin_writing import RunOrigin, described
 from smdebug.saving.place.places import get_tensorboard_dir, place_for_a_run
@@ -122,6 +123,7 @@ class ConfigurableHook(singleton.AnyHook):
                 not_secret=options.not_secret,
             )
         )
+        self.checkpoints = RunCheckpoints()
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)
@@ -258,6 +260,7 @@ class ConfigurableHook(singleton.AnyHook):
             warn_of_rules(self._rules, None if is_default else self.include_collections)
         if is_chief and not self.dry_run:
             self.origin.begin(self._storage, writer.attempt)
+            self.checkpoints.begin(self._storage, writer.attempt)
             if self.options.evaluate:
                 self.companion = Companion(
                     self.out_dir, self.options.alerts, rule_file=self.options.rule_file

@@ -154,6 +154,15 @@ class CallbackHook(BaseHook):
             if self.observations is not None and self.tensorboard_dir is not None:
                 self.save_scalar(name, number)
 
+    def mark_checkpoint(self, path: Any, *, step: int | None = None) -> None:
+        """Note that the weights were saved at `path`, after the step that runs or ran last, or after `step`.
+
+        What is found later names the last checkpoint before the problem began.
+        """
+        at = checked_step(step)
+        last = self.recorder.last_step
+        self.checkpoints.mark(path, at if at is not None else -1 if last is None else last.step)
+
     def carry(self, name: str, value: Any) -> None:
         """Keep one number of this step for the series of that name, if the default plan is active."""
         self.recorder.carry(name, value)

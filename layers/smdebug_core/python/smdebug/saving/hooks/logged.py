@@ -1,4 +1,4 @@
-"""Numbers that a training logs: `smdebug.log(accuracy=0.9)`, wherever its hook was made."""
+"""What a training says of itself, wherever its hook was made: `smdebug.log(accuracy=0.9)`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import LEARNING_RATES, SYSTEM
 from smdebug.logger import get_logger
 from smdebug.saving.hooks import singleton
+from smdebug.saving.place.checkpoint_writing import checked_path
 
 MOST_WAITING = 1000
 
@@ -43,6 +44,20 @@ def log(numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None,
         atexit.register(_report_waiting)
     if len(_waiting) < MOST_WAITING:
         _waiting.append(_Logged(numbers_now, at))
+
+
+def mark_checkpoint(path: Any, *, step: int | None = None) -> None:
+    """Note that the weights were saved at `path`, after the step that runs or ran last, or after `step`.
+
+    What is found later names the last checkpoint before the problem began: `smdebug.mark_checkpoint("a.pt")`.
+    """
+    hook: Any = singleton.current_hook()
+    if hook is not None:
+        hook.mark_checkpoint(path, step=step)
+    else:
+        get_logger().warning(
+            "smdebug.mark_checkpoint: %s is not kept, because no training is watched yet", checked_path(path)
+        )
 
 
 def hand_over(hook: Any) -> None:

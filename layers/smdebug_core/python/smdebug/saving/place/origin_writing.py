@@ -24,7 +24,7 @@ from smdebug.config.constants import KEPT_NAMES_KEY, ORIGIN_KEY
 from smdebug.config.hyperparameters import LONGEST_TEXT, flat_config
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import ORIGIN
-from smdebug.files.origin import Origin
+from smdebug.files.notes.origin import Origin
 from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.written_soon import WrittenSoon
 from smdebug.secrets.arguments import redacted_command

@@ -117,6 +117,9 @@ def problem_answer(issue: Issue) -> dict[str, Any]:
         ],
         "number_of_symptoms": len(issue.symptoms),
         "try": all_marked(issue.advice),
+        "resume_from": None
+        if issue.resume_from is None
+        else {"after_step": issue.resume_from.step, "path": marked(issue.resume_from.path)},
         "rules": [_rule(name) for name in issue.rules],
     }
 
