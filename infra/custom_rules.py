@@ -14,7 +14,6 @@ from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -131,7 +130,6 @@ class CustomRules(Construct):
         *,
         bucket: RunBucket,
         settings: Settings,
-        key: kms.IKey | None,
     ) -> None:
         """Fetch a rule's source, and lend it credentials that are narrowed to one run."""
         self.let_know_rules(function)
@@ -161,8 +159,6 @@ class CustomRules(Construct):
         allow(role, "s3:GetObject", on=[*(f"{arn}/*" for arn in buckets), *files], because=NARROWED)
         allow(role, "s3:ListBucket", on=buckets)
         allow(role, "s3:PutObject", on=bucket.keys(STATE), because=NARROWED)
-        if key:
-            allow(role, "kms:Decrypt", "kms:GenerateDataKey", on=[key.key_arn])
         function.may("sts:AssumeRole", on=[role.role_arn])
         function.knows(RULE_ROLE, role.role_arn)
 

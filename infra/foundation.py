@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -13,8 +14,9 @@ from infra.events.arrivals_queue import ArrivalsQueue
 from infra.events.dead_letters import Undelivered
 from infra.events.findings_bus import FindingsBus
 from infra.functions import QUICK
-from infra.settings import Settings
-from infra.storage.run_bucket import RunBucket
+from infra.landing_zone.key_policy import Place, of_settings
+from infra.settings import NEW_KEY, Settings
+from infra.storage.run_bucket import RunBucket, kept_after_creation
 from infra.storage.step_table import StepTable
 from infra.watch_schedules import WatchSchedules
 
@@ -26,11 +28,7 @@ class Foundation:
         self.name = f"{settings.name_prefix}smdebug-{_unique(scope)}"
         """The beginning of the names that are chosen here; the others come from CloudFormation."""
         self.deployment = self.name  # the dimension of its metrics
-        self.key = (
-            kms.Key.from_key_arn(scope, "Key", settings.encryption_key_arn)
-            if settings.encryption_key_arn
-            else None
-        )
+        self.key = self._key(scope, settings)
         self.undelivered = Undelivered(scope, "Undelivered")
         self.bucket = RunBucket(scope, "Runs", settings=settings, key=self.key, name=self.name)
         self.table = StepTable(scope, "StepIndex", settings=settings, key=self.key)
@@ -42,8 +40,25 @@ class Foundation:
             handled_within=QUICK,
         )
         self.bus = FindingsBus(scope, "Findings", name=self.name, undelivered=self.undelivered)
-        self.alerts = Alerts(scope, "Alerts", settings=settings, key=self.key)
+        self.alerts = Alerts(scope, "Alerts", settings=settings)
         self.schedules = WatchSchedules(scope, "Watches", name=self.name)
+
+    def _key(self, scope: Construct, settings: Settings) -> kms.IKey | None:
+        """The given key, or a new one whose policy lets in the services that this stack uses."""
+        if settings.encryption_key_arn != NEW_KEY:
+            arn = settings.encryption_key_arn
+            return kms.Key.from_key_arn(scope, "Key", arn) if arn else None
+        key = kms.Key(
+            scope,
+            "Key",
+            description=f"Runs, records and messages of the training debugger {self.name}",
+            enable_key_rotation=True,
+            removal_policy=kept_after_creation(settings.removal_policy),
+        )
+        here = Place(cdk.Aws.PARTITION, cdk.Aws.REGION, cdk.Aws.ACCOUNT_ID, cdk.Aws.URL_SUFFIX)
+        for statement in of_settings(here, settings, cdk.Stack.of(scope).stack_name):
+            key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
+        return key
 
 
 def _unique(construct: Construct) -> str:

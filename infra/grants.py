@@ -53,7 +53,7 @@ def _grant_evaluation(functions: Functions, foundation: Foundation, settings: Se
 
     table.let_claim(functions.claim)
     bucket.let_read(functions.claim)
-    functions.custom.let_claim(functions.claim, bucket=bucket, settings=settings, key=foundation.key)
+    functions.custom.let_claim(functions.claim, bucket=bucket, settings=settings)
 
     table.let_claim(functions.commit)
     bucket.let_write_evidence(functions.commit)

@@ -19,6 +19,8 @@ from infra.log_retentions import LOG_RETENTIONS
 __all__ = ["Architecture", "Removal", "Settings", "SettingsError", "WorkflowType"]
 DEFAULT_RULES = ("default",)
 IN_SSM = "ssm:"
+NEW_KEY = "new"
+_KEY = r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+"
 _SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
@@ -76,7 +78,7 @@ class Settings:
     architecture: Architecture = Architecture.ARM64
     """The processor of the functions; custom rules with their own requirements may need `x86_64`."""
     encryption_key_arn: str | None = None
-    """Your KMS key for the bucket, the step index and the alerts; by default AWS's own keys."""
+    """Your KMS key for everything that takes one, or `new` to create it; by default AWS's own keys."""
     log_retention_days: int = 30
     """Days after which logs of the functions are deleted."""
     removal_policy: Removal = Removal.RETAIN
@@ -274,10 +276,10 @@ class Settings:
 
     def _check_key(self) -> None:
         arn = self.encryption_key_arn
-        if arn is not None and not re.fullmatch(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+", arn):
+        if arn not in (None, NEW_KEY) and not re.fullmatch(_KEY, str(arn)):
             raise SettingsError(
                 f"encryption_key_arn={arn!r} is not the ARN of a KMS key: write "
-                "arn:aws:kms:<region>:<account>:key/<id>, not an alias."
+                "arn:aws:kms:<region>:<account>:key/<id>, not an alias, or `new` to create a key."
             )
 
     def _check_folder(self) -> None:

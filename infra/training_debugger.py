@@ -15,6 +15,7 @@ from infra.foundation import Foundation
 from infra.functions import Functions
 from infra.grants import grant
 from infra.landing_zone.conventions import follow_conventions
+from infra.landing_zone.keys import encrypt_all
 from infra.outputs import Outputs
 from infra.packaging.core_layer import CoreLayer
 from infra.python_function import Shared
@@ -73,6 +74,8 @@ class TrainingDebugger(Construct):
             alarms_topic=self.alarms_topic_arn,
             backtests=backtests,
         )
+        if foundation.key:
+            encrypt_all(self, foundation.key)
         follow_conventions(self, settings)
 
     def _functions(self, foundation: Foundation) -> Functions:

@@ -17,7 +17,8 @@ class AlarmsTopic(Construct):
     """Sends alarms to the recipients of the alerts.
 
     It is a topic of its own: CloudWatch may not use AWS's key for SNS, with which the topic of the alerts is
-    encrypted. An alarm contains names of this stack's resources and a number, and nothing of a run.
+    encrypted, but the key of `encryption_key_arn`. An alarm contains names of this stack's resources and a
+    number, and nothing of a run.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings) -> None:

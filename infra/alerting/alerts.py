@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -15,15 +14,14 @@ from infra.settings import Settings
 class Alerts(Construct):
     """The topic and its subscribers."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings) -> None:
         super().__init__(scope, id)
-        self._key = key
         self._settings = settings
         self._topic = sns.Topic(self, "Topic", display_name="smdebug", enforce_ssl=True)
         resource = self._topic.node.default_child
         assert isinstance(resource, sns.CfnTopic)
         # AWS's own key is free. With it only functions can publish, services cannot.
-        resource.kms_master_key_id = key.key_arn if key else "alias/aws/sns"
+        resource.kms_master_key_id = "alias/aws/sns"
         # Every message names its recipients: single endpoints, or all of them.
         subscribe(self, self._topic, settings, filter_policy=lambda to: {"to": [to, "everybody"]})
 
@@ -34,8 +32,6 @@ class Alerts(Construct):
     def let_publish(self, function: PythonFunction) -> None:
         """Publish messages to the subscribers."""
         function.may("sns:Publish", on=[self.arn])
-        if self._key:
-            function.may("kms:Decrypt", "kms:GenerateDataKey", on=[self._key.key_arn])
         function.knows(ALERTS_TOPIC, self.arn)
 
     def let_know_recipients(self, function: PythonFunction) -> None:

@@ -92,8 +92,6 @@ class Backtests(Construct):
         )
         allow(role, "s3:GetObject", on=[f"{bucket.arn}/*"], because=NARROWED)
         allow(role, "s3:ListBucket", on=[bucket.arn])
-        if key := self._foundation.key:
-            allow(role, "kms:Decrypt", on=[key.key_arn])
         self.prepare.may("sts:AssumeRole", on=[role.role_arn])
         self.prepare.knows(names.BACKTEST_ROLE, role.role_arn)
 
@@ -132,8 +130,6 @@ class Backtests(Construct):
             on=bucket.of_backtests(RESULTS),
             because=ANY_BACKTEST,
         )
-        if key := self._foundation.key:
-            allow(role, "kms:Decrypt", "kms:GenerateDataKey", on=[key.key_arn])
         log_group = logs.LogGroup(
             self,
             "Log",

@@ -88,7 +88,6 @@ class RunBucket(Construct):
         """Read the files of runs. Missing keys return 404 only to callers with ListBucket."""
         function.may("s3:GetObject", on=[f"{self.arn}/*"], because=ANY_RUN)
         function.may("s3:ListBucket", on=[self.arn])
-        self._let_decrypt(function)
         function.knows(BUCKET, self.name)
 
     def let_read_with_others(self, function: PythonFunction) -> None:
@@ -127,11 +126,8 @@ class RunBucket(Construct):
         """Read and write these objects of backtests."""
         if reads:
             function.may("s3:GetObject", on=self.of_backtests(*reads), because=ANY_BACKTEST)
-            self._let_decrypt(function)
         if writes:
             function.may("s3:PutObject", on=self.of_backtests(*writes), because=ANY_BACKTEST)
-            if self._key:
-                function.may("kms:GenerateDataKey", on=[self._key.key_arn])
         function.knows(BUCKET, self.name)
 
     def let_count_steps(self, function: PythonFunction) -> None:
@@ -148,12 +144,6 @@ class RunBucket(Construct):
 
     def _let_write(self, function: PythonFunction, key: str) -> None:
         function.may("s3:PutObject", on=self.keys(key), because=OUR_OWN_KEYS)
-        if self._key:
-            function.may("kms:GenerateDataKey", on=[self._key.key_arn])
-
-    def _let_decrypt(self, function: PythonFunction) -> None:
-        if self._key:
-            function.may("kms:Decrypt", on=[self._key.key_arn])
 
     def _our_own(self, settings: Settings) -> s3.Bucket:
         kept = settings.run_retention_days

@@ -17,7 +17,6 @@ class StepTable(Construct):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None) -> None:
         super().__init__(scope, id)
-        self._key = key
         # Not TableV2: with the user's key, it needs to know its region at synthesis.
         self._table = dynamodb.Table(
             self,
@@ -81,6 +80,4 @@ class StepTable(Construct):
 
     def _let(self, function: PythonFunction, *actions: str) -> None:
         function.may(*(f"dynamodb:{action}" for action in actions), on=[self._table.table_arn])
-        if self._key:
-            function.may("kms:Decrypt", on=[self._key.key_arn])
         function.knows(TABLE, self._table.table_name)

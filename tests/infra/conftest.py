@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.app import app_with  # before aws_cdk: it finds the node that jsii needs
+from infra.app import NAME, app_with  # before aws_cdk: it finds the node that jsii needs
 from infra.settings import Settings, WorkflowType
 
 RULE = """
@@ -21,6 +21,7 @@ class LossTooSmooth(Rule):
         return False
 """
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
+PREFIX = "acme-ml-"
 UNBUNDLED = {**CONTEXT, "aws:cdk:bundling-stacks": []}
 
 
@@ -131,6 +132,26 @@ def default_stack(synthesize: Callable[..., Stack]) -> Stack:
 @pytest.fixture(scope="session")
 def full_stack(synthesize: Callable[..., Stack], everything: Settings) -> Stack:
     return synthesize(everything)
+
+
+@pytest.fixture(scope="session")
+def zone_stack(synthesize: Callable[..., Stack]) -> Stack:
+    """A stack with backtests, in a landing zone."""
+    return synthesize(
+        Settings(
+            stack=f"{PREFIX}{NAME}",
+            name_prefix=PREFIX,
+            permissions_boundary="arn:aws:iam::123456789012:policy/limits/Bounded",
+            role_path="/workloads/",
+            tags=("team=ml", "cost-centre=42"),
+            log_retention_days=7,
+            encryption_key_arn="new",
+            alert_emails=("me@example.org",),
+            webhook_secret="pager",
+            backtests_at_once=2,
+            nightly_backtest=True,
+        )
+    )
 
 
 @pytest.fixture(scope="session", params=["default", "everything"])

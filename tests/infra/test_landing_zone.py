@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import aws_cdk as cdk
 import pytest
@@ -13,28 +12,9 @@ from infra.outputs import CONSOLES
 from infra.settings import Settings, SettingsError
 from infra.training_debugger import TrainingDebugger
 from local_aws.template import Resolver
-from tests.infra.conftest import UNBUNDLED, Stack
+from tests.infra.conftest import PREFIX, UNBUNDLED, Stack
 from tests.infra.test_stack import CHOSEN_NAMES, INSIDE_ANOTHER
 from tests.support.looking import each
-
-PREFIX = "acme-ml-"
-
-
-@pytest.fixture(scope="session")
-def zone_stack(synthesize: Callable[..., Stack]) -> Stack:
-    """A stack with backtests, in a landing zone."""
-    return synthesize(
-        Settings(
-            stack=f"{PREFIX}{NAME}",
-            name_prefix=PREFIX,
-            permissions_boundary="arn:aws:iam::123456789012:policy/limits/Bounded",
-            role_path="/workloads/",
-            tags=("team=ml", "cost-centre=42"),
-            log_retention_days=7,
-            backtests_at_once=2,
-            nightly_backtest=True,
-        )
-    )
 
 
 def test_every_role_has_the_boundary_and_the_path(zone_stack: Stack, full_stack: Stack):

@@ -52,7 +52,9 @@ def test_cfn_lint_reports_nothing(default_stack: Stack, full_stack: Stack, tmp_p
     files = []
     for name, stack in (("default", default_stack), ("everything", full_stack)):
         files.append(tmp_path / f"{name}.json")
-        files[-1].write_text(json.dumps(stack.template), encoding="utf-8")
+        # cfn-lint knows the integrations of Step Functions in the commercial partition only.
+        text = json.dumps(stack.template).replace("arn:${Partition}:states:::", "arn:aws:states:::")
+        files[-1].write_text(text.replace('"Partition": {"Ref": "AWS::Partition"}, ', ""), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", "from cfnlint.runner import main; main()", "--", *map(str, files)],
         cwd=ROOT,
