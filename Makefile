@@ -23,6 +23,9 @@ FRAMEWORKS_READY := $(FRAMEWORKS_VENV)/.ready
 MXNET_VENV ?= .venv-mxnet
 MXNET := $(MXNET_VENV)/bin
 MXNET_READY := $(MXNET_VENV)/.ready
+SINKS_VENV ?= .venv-sinks
+SINKS := $(SINKS_VENV)/bin
+SINKS_READY := $(SINKS_VENV)/.ready
 OLDEST_VENV ?= .venv-oldest
 OLDEST := $(OLDEST_VENV)/bin
 OLDEST_READY := $(OLDEST_VENV)/.ready
@@ -112,6 +115,12 @@ $(OLDEST_READY): requirements/oldest.txt | $(READY)
 	@$(call install,$(OLDEST_VENV),--no-deps -r requirements/oldest.txt)
 	@touch $@
 
+$(SINKS_READY): requirements/sinks.txt | $(READY)
+	@echo "Setting up $(SINKS_VENV) with MLflow, W&B and others; once ..."
+	@test -x $(SINKS)/python || $(PYTHON) -m venv $(SINKS_VENV)
+	@$(call install,$(SINKS_VENV),-r requirements/sinks.txt)
+	@touch $@
+
 frameworks: $(FRAMEWORKS_READY) ##+ create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
 test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the hooks' tests on the real frameworks, and list which ran
@@ -122,6 +131,9 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the h
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
 		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
 		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
+
+test-sinks: $(SINKS_READY) ##+ run the tests of sinks on MLflow, W&B and others themselves
+	@$(SINKS)/python -m pytest -q -p no:cacheprovider tests/sinks/real $(ARGS)
 
 pictures: $(FRAMEWORKS_READY) ##+ make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
@@ -259,10 +271,11 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 	@$(call pin,layer,3.13)
 	@$(call pin,frameworks,3.11,--override requirements/frameworks.overrides \
 		--no-emit-package torch --no-emit-package nvidia-nccl-cu12)
+	@$(call pin,sinks,3.11)
 	@$(call pin,mxnet,3.11)
 	@$(call pin,oldest,3.11)
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

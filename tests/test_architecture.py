@@ -39,6 +39,7 @@ ARROWS = {
         "service.records",
         "service.rules_file",  # a hook can carry its run's rules
         "rules.generic",  # and names those that it saves nothing for
+        "sinks",  # a run that the script has open in another tool is known in its process alone
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "diagnosis": {"files.notes.checkpoints"},
@@ -86,6 +87,9 @@ ARROWS = {
     },
     "companion": {
         "diagnosis",
+        "export",
+        "reports.writing",
+        "sinks",
         "files.names",
         "rules.loading",
         "runs",
@@ -93,7 +97,8 @@ ARROWS = {
         "service.records",
         "logger",
     },
-    "export": {"files", "storage", "numbers", "trials", "runs"},
+    "export": {"files", "storage", "numbers", "trials", "runs", "reports.writing", "sinks"},
+    "sinks": {"diagnosis", "storage.whole_file"},
     "importing": {"files", "storage", "config", "saving", "trials.observations.loss_names"},
     "reports": {"storage", "trials", "runs", "service.records", "rules", "diagnosis", "ui"},
     "notebook": {"reports", "runs", "trials", "service.records", "ui.embedding"},
@@ -119,6 +124,7 @@ ARROWS = {
         "plots",
         "service",
         "rules",
+        "sinks.sink",
         "trials",
         "logger",
         "migrating",

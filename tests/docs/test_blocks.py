@@ -23,6 +23,8 @@ REASONS = {
     "runs until Ctrl-C",
     "takes minutes",
     "needs Airflow",
+    "needs MLflow",
+    "needs W&B",
     "needs Slurm",
     "needs a training script",
 }

@@ -12,11 +12,14 @@
     │   ├── RunUnknown             (Value)      correct the run's name: the message suggests the nearest
     │   ├── RuleUnknown            (Value)      correct the rule's name: the message lists the run's rules
     │   ├── WaitedTooLong          (Runtime)    wait longer, or check why nothing happens
-    │   └── StorageError           (Runtime)    a place could not be read or written
-    │       ├── ObjectMissing                   the key does not exist
-    │       ├── AccessDenied                    the credentials do not allow it
-    │       ├── UnfitFile                       replace the pipe, device or link by the file
-    │       └── StorageUnavailable              retry later: full, unreachable or throttled
+    │   ├── StorageError           (Runtime)    a place could not be read or written
+    │   │   ├── ObjectMissing                   the key does not exist
+    │   │   ├── AccessDenied                    the credentials do not allow it
+    │   │   ├── UnfitFile                       replace the pipe, device or link by the file
+    │   │   └── StorageUnavailable              retry later: full, unreachable or throttled
+    │   └── SinkError              (Runtime)    another tool did not take what a run has found
+    │       ├── SinkRefused                     correct the credentials, the name or the version
+    │       └── SinkUnavailable                 retry later: down, unreachable or too slow
     ├── StepNotYetAvailable                     wait
     ├── StepUnavailable, TensorUnavailable,
     │   TensorUnavailableForStep,
@@ -224,6 +227,26 @@ class UnfitFile(StorageError):
 
 class StorageUnavailable(StorageError):
     """The place is full, unreachable or throttled: retry later."""
+
+
+class SinkError(SMDebugRuntimeError):
+    """Another tool did not take what a run has found. The files of the run have all of it."""
+
+    def __init__(self, place: str, problem: str):
+        super().__init__(place, problem)
+        self.place = place
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
+
+
+class SinkRefused(SinkError):
+    """The tool does not accept it: correct the credentials, the name or the version that is named."""
+
+
+class SinkUnavailable(SinkError):
+    """The tool is down, unreachable or too slow: retry later."""
 
 
 class InvalidCollectionConfiguration(SMDebugError):

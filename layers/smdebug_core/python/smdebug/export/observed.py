@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from smdebug.export.selection import Selection
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.statistics import TensorSummary, statistics_in_row
@@ -33,6 +36,15 @@ class Scalars(NamedTuple):
     series: Series
     worker: str
     wall_time: float | None
+
+
+class Rows(NamedTuple):
+    """A scalar as one worker wrote it at a saved step: rows of step, mode, step of the mode, value."""
+
+    name: str
+    worker: str
+    wall_time: float | None
+    rows: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -78,14 +90,19 @@ class Observed:
 
     def scalars_at(self, step: int) -> Iterator[Scalars]:
         """Yield the selected scalars that a saved step holds, of it and of the unsaved steps before."""
+        for name, worker, wall_time, rows in self.rows_at(step):
+            yield Scalars(self._selected(in_order(name, rows)), worker, wall_time)
+
+    def rows_at(self, step: int) -> Iterator[Rows]:
+        """Yield the same scalars as they were written: each batch of an evaluation has a row of its own."""
         if not self.scalars:
             return
         for worker, wall_time, seen in self._seen_at(step):
             for name in seen.series_names:
                 if name in self.scalars:
-                    found = in_order(name, seen.series(name))
+                    rows = seen.series(name)
                     self._refuse_damage(seen)
-                    yield Scalars(self._selected(found), worker, wall_time)
+                    yield Rows(name, worker, wall_time, rows)
 
     def _selected(self, series: Series) -> Series:
         steps = self.selection.steps

@@ -12,6 +12,7 @@ from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.comparing import compare
 from smdebug.runs.evaluation.choosing import rules_for
 from smdebug.runs.evaluation.evaluating import default_steps, evaluate
+from smdebug.runs.evaluation.rule_results import RuleResult
 from smdebug.runs.opening import open_run
 from smdebug.runs.verdicts import Verdict, of_results
 from smdebug.service.records import RequestedRule
@@ -47,6 +48,11 @@ def write_report(
     found = gather(trial, verdicts, other=against, comparison=comparison, notes=notes, progress=progress)
     write_page(to, page_of(found))
     return verdicts
+
+
+def page_of_results(trial: Trial, results: Sequence[RuleResult]) -> str:
+    """Return the report of a run whose rules were evaluated already, as HTML."""
+    return page_of(gather(trial, of_results(results)))
 
 
 def steps_worth(trial: Trial) -> int:

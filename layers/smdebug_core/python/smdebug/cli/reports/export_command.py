@@ -1,4 +1,4 @@
-"""`smdebug export`: write tensors for TensorBoard, or as safetensors, npz or parquet."""
+"""`smdebug export`: write tensors for TensorBoard or to a file, or send a run to another tool."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from smdebug.cli.arguments.completers import (
     complete_worker,
 )
 from smdebug.cli.arguments.inputs import attempt_option, in_an_existing_folder, open_path
+from smdebug.cli.reports.sink_export import SinkRequest, send, sink_options
+from smdebug.sinks.sink import KINDS
 
 if TYPE_CHECKING:
     from smdebug.export import Selection
@@ -26,7 +28,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 
 
 @click.command("export")
-@click.argument("form", type=click.Choice(["tensorboard", "safetensors", "npz", "parquet"]))
+@click.argument("form", type=click.Choice(["tensorboard", *_ENDINGS, *KINDS]))
 @click.argument("path", shell_complete=complete_place)
 @click.option(
     "-o",
@@ -34,12 +36,13 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
     callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="PLACE",
-    help="Write to this file; for TensorBoard, to this folder.",
+    help="Write to this file, - for the standard output of lines; for TensorBoard, to this folder.",
 )
 @tensor_options
 @click.option("--step", "steps", type=int, multiple=True, metavar="N", help="Select a step; can be repeated.")
 @click.option("--worker", metavar="NAME", shell_complete=complete_worker, help="Select a worker.")
 @click.option("--values", is_flag=True, help="parquet: write values as well as statistics.")
+@sink_options
 @attempt_option
 @output_options
 def command(
@@ -51,12 +54,17 @@ def command(
     steps: tuple[int, ...],
     worker: str | None,
     values: bool,
+    to: str | None,
+    into: str | None,
+    statistics: tuple[str, ...],
+    no_rules: bool,
     attempt: int | None,
     as_json: bool,
 ) -> int:
-    """Write tensors of the run at PATH in the named format.
+    """Write tensors of the run at PATH in the named format, or send the run to another tool.
 
     What was measured of tensors, and the scalars of every step, are written for TensorBoard, npz and parquet.
+    mlflow, wandb and jsonl also get the problems of the run and its diagnosis: its rules are evaluated.
 
     \b
     Examples:
@@ -64,8 +72,10 @@ def command(
       smdebug export safetensors ./my-run --collection weights --step 900
       smdebug export npz ./my-run --tensors '^gradient/' -o gradients.npz
       smdebug export parquet s3://bucket/my-run -o statistics.parquet
+      smdebug export mlflow ./my-run --to http://localhost:5000
+      smdebug export jsonl ./my-run -o -
 
-    Exits with 0 if everything was written, and with 3 if part of the run could not be read.
+    Exits with 0 if everything was written, and with 3 if part of the run could not be read or sent.
     """
     from smdebug import export
     from smdebug.export import Selection
@@ -75,6 +85,12 @@ def command(
         raise click.UsageError("Use either --tensors or --collection, not both")
     if values and form != "parquet":
         raise click.UsageError("--values requires parquet: the other formats always contain values")
+    if form in KINDS:
+        asked = SinkRequest(form, output, to, into, statistics, no_rules)
+        selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)
+        return send(open_path(path, attempt), asked, selection, as_json=as_json)
+    if to or into or statistics or no_rules:
+        raise click.UsageError(f"--to, --into, --statistic and --no-rules are for {', '.join(KINDS)}")
     trial = open_path(path, attempt)
     output = output or _default_output(trial.name, form)
     selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)

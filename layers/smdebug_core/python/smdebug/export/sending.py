@@ -1,0 +1,128 @@
+"""A saved run sent to another tool: its numbers, its problems, its diagnosis and its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, Any, Literal, NamedTuple
+
+from smdebug.exceptions import SinkError
+from smdebug.export.run_numbers import DEFAULT_STATISTICS, RunNumbers
+from smdebug.export.run_records import diagnosis_record, issue_records, run_record
+from smdebug.export.selection import Selection, nothing_exported, opened
+from smdebug.runs.evaluation.following import Following
+from smdebug.sinks.records import IssueRecord, NumbersRecord, Record, ReportRecord
+from smdebug.sinks.sink import KINDS, RunSink, SinkChoice
+from smdebug.sinks.targets import sink_for
+from smdebug.trials import Trial
+
+Stage = Literal["numbers", "rules", "report"]
+StageProgress = Callable[[Stage, int | None], Callable[[int], object]]
+_BATCH = 10_000
+_STEPS_AT_ONCE = 20
+
+
+class Sent(NamedTuple):
+    """How much was sent."""
+
+    numbers: int
+    problems: int
+
+
+def send_run(
+    run: str | os.PathLike[str] | Trial,
+    sink: RunSink,
+    selection: Selection | None = None,
+    *,
+    statistics: Sequence[str] = (),
+    with_rules: bool = True,
+    progress: StageProgress = lambda stage, total: lambda done: None,
+) -> Sent:
+    """Send a saved run to a sink; return how much was sent.
+
+    With rules, those of the run and the default rules are evaluated, and what they find is sent: each problem
+    when it was opened and when it was resolved, then the diagnosis, then the report to tools that keep files.
+    A sink that fails raises `SinkError`; a run of its own that it began is then marked as incomplete.
+    """
+    trial = opened(run)
+    selection = selection or Selection(skips_damaged=True)
+    numbers = RunNumbers(trial, selection, statistics=statistics or DEFAULT_STATISTICS)
+    selection.names(trial, or_observed=True)  # raises if nothing is selected
+    count = problems = 0
+    sink.begin(run_record(trial))
+    try:
+        for batch in _batches(_with_progress(numbers, selection.steps_of(trial), progress)):
+            sink.send(batch)
+            count += sum(len(record) for record in batch)
+        if not count:
+            raise nothing_exported(trial)
+        if with_rules:
+            records = _found(trial, progress)
+            problems = len({item.key for item in records if isinstance(item, IssueRecord)})
+            sink.send(records)
+        sink.end()
+    except BaseException:
+        with suppress(SinkError):
+            sink.end(is_complete=False)
+        raise
+    return Sent(count, problems)
+
+
+def file_sink(form: str, file: str, stdout: IO[str]) -> RunSink:
+    """Return the sink that writes lines to a file, which appears once complete, or to `stdout` for `-`."""
+    return sink_for(SinkChoice(form, file), whole=True, stdout=stdout)
+
+
+def tool_sink(form: str, target: str = "", run_id: str | None = None) -> RunSink:
+    """Return the sink of a tool; with `run_id`, that run of the tool gets all numbers."""
+    options: dict[str, Any] = {} if run_id is None else {"run_id": run_id, "with_values": True}
+    return sink_for(SinkChoice(form, target), **options)
+
+
+def _with_progress(
+    numbers: RunNumbers, steps: Sequence[int], progress: StageProgress
+) -> Iterator[NumbersRecord]:
+    advance = progress("numbers", len(steps))
+
+    def over(chosen: Iterable[int]) -> Iterator[int]:
+        for step in chosen:
+            yield step
+            advance(1)
+
+    yield from numbers.new(progress=over)
+    yield from numbers.rest()
+
+
+def _batches(records: Iterable[NumbersRecord]) -> Iterator[list[NumbersRecord]]:
+    batch: list[NumbersRecord] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += len(record)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _found(trial: Trial, progress: StageProgress) -> list[Record]:
+    """Evaluate the rules; return what they found, in order."""
+    from smdebug.reports.writing import page_of_results
+
+    following = Following(trial)
+    advance = progress("rules", len(trial.steps()))
+    records: list[Record] = []
+    while True:
+        before = following.last_step
+        records += issue_records(following.advance(most_steps=_STEPS_AT_ONCE, progress=advance))
+        if following.last_step == before:
+            break
+    records.append(diagnosis_record(following))
+    progress("report", None)
+    records.append(ReportRecord(page_of_results(trial, following.results)))
+    return records
+
+
+__all__ = ["KINDS", "Sent", "Stage", "file_sink", "send_run", "tool_sink"]

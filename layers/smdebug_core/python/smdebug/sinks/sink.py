@@ -1,0 +1,99 @@
+"""What a sink is, and how one is named: `mlflow`, `wandb:my-project`, `jsonl:records.jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.plain_text import did_you_mean
+from smdebug.sinks.records import Record, RunRecord
+
+
+class RunSink(Protocol):
+    """Takes the records of one run, in order: `begin`, any number of `send`, `end`.
+
+    `SinkUnavailable` says that the same records may be sent again later, `SinkRefused` that they cannot be
+    sent until somebody corrects something.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where the records go, for a sentence; without secrets."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What arrives otherwise than it was, in sentences: names that were changed, numbers left out."""
+
+    def begin(self, run: RunRecord) -> None:
+        """Begin, or join, the run in the tool."""
+
+    def send(self, records: Sequence[Record]) -> None:
+        """Send the records; all of them have arrived once it returns."""
+
+    def end(self, *, is_complete: bool = True) -> None:
+        """End what `begin` began. A run that was joined stays open."""
+
+
+@dataclass(frozen=True)
+class SinkKind:
+    """A tool that takes records."""
+
+    tool: str
+    """Its name in sentences."""
+    target: str
+    """What may follow the colon, in words; "" if nothing may."""
+    needs_target: bool = False
+    """Whether it writes a file, which has to be named."""
+    extra: str = ""
+    """The extra that has its library; "" if it needs none."""
+    module: str = ""
+    """The module of its library."""
+
+
+KINDS: dict[str, SinkKind] = {
+    "jsonl": SinkKind("JSON lines", "a file", needs_target=True),
+    "mlflow": SinkKind("MLflow", "the address of a tracking server", extra="mlflow", module="mlflow"),
+    "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb"),
+}
+
+
+@dataclass(frozen=True)
+class SinkChoice:
+    """A sink that somebody asked for."""
+
+    name: str
+    target: str = ""
+
+    @property
+    def kind(self) -> SinkKind:
+        return KINDS[self.name]
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.target}" if self.target else self.name
+
+
+def choice_of(text: Any) -> SinkChoice:
+    """Return the sink with that name; raise if there is none, or its file is missing."""
+    if not isinstance(text, str):
+        raise SMDebugTypeError(f'A sink is named by text such as "mlflow", not by {type(text).__name__}')
+    name, _, target = text.partition(":")
+    kind = KINDS.get(name)
+    if kind is None:
+        known = ", ".join(KINDS)
+        hint = did_you_mean(name, list(KINDS))
+        raise SMDebugValueError(f"There is no sink {name!r}: the sinks are {known}.{hint}")
+    if kind.needs_target and not target:
+        raise SMDebugValueError(f'{kind.tool} go to a file: name it, as in "{name}:records.{name}"')
+    return SinkChoice(name, target)
+
+
+def choices_of(sinks: Any) -> tuple[SinkChoice, ...]:
+    """Return the sinks in an option of a hook, each once; raise if there is no such sink."""
+    if isinstance(sinks, str | SinkChoice):
+        sinks = [sinks]
+    if not isinstance(sinks, Iterable):
+        raise SMDebugTypeError(f"sinks must be a list of names, not {type(sinks).__name__}")
+    found = (sink if isinstance(sink, SinkChoice) else choice_of(sink) for sink in sinks)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,143 @@
+"""W&B offline: its own messages, read from its own file, hold what the sink logged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.export.sending import send_run, tool_sink
+from smdebug.importing.formats.leveldb_log import records_in
+from smdebug.importing.records import Details
+from smdebug.sinks.targets.wandb import WandbSink
+from tests.sinks.made import RUN
+
+wandb = pytest.importorskip("wandb", reason="make test-sinks runs it")
+pytestmark = pytest.mark.filterwarnings("default")  # those of W&B
+
+TRAINING = """
+import sys
+import smdebug, wandb
+from tests.sinks import made
+
+run = wandb.init(project="p", settings=wandb.Settings(silent=True, console="off"))
+hook_class = smdebug.Hook
+smdebug.Hook = lambda place, **options: hook_class(place, sinks=["wandb"], **options)
+for step in range(5):
+    run.log({"loss": float(step)}, step=step)
+made.failing_run(sys.argv[1])
+for step in range(5, 10):
+    run.log({"loss": float(step)}, step=step)
+run.finish()
+"""
+
+
+def messages(folder: Path) -> Iterator[Any]:
+    """Yield the messages of the only run in the folder."""
+    from wandb.proto import wandb_internal_pb2
+
+    (file,) = folder.glob("wandb/offline-run-*/*.wandb")
+    for content in records_in(file, Details()):
+        yield wandb_internal_pb2.Record.FromString(content)
+
+
+def rows(found: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for record in found
+        if record.WhichOneof("record_type") == "history"
+    ]
+
+
+def of(found: list[Any], kind: str) -> list[Any]:
+    return [getattr(record, kind) for record in found if record.WhichOneof("record_type") == kind]
+
+
+def summary(found: list[Any]) -> dict[str, Any]:
+    return {
+        item.key or "/".join(item.nested_key): json.loads(item.value_json)
+        for update in of(found, "summary")
+        for item in update.update
+    }
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+
+
+def test_a_run_arrives_with_its_numbers_an_alert_and_the_report(run, tmp_path, offline):
+    sink = tool_sink("wandb", "debugging")
+    assert send_run(run, sink).problems == 1
+    found = list(messages(tmp_path))
+    (made,) = of(found, "run")
+    assert (made.project, made.display_name) == ("debugging", "run-a")
+    logged = rows(found)
+    training = {row["training_step"]: row["training/loss"] for row in logged if "training/loss" in row}
+    assert list(training) == list(range(30))
+    assert training[0] == 1.0
+    assert training[25] != training[25] or training[25] == "NaN"
+    validation = {row["training_step"]: row["validation/loss"] for row in logged if "validation/loss" in row}
+    assert validation == {9: 110.0, 19: 120.0, 29: 130.0}
+    (alert,) = of(found, "alert")
+    assert "NaN" in alert.title
+    assert "Try: " in alert.text
+    assert alert.level == "WARN"
+    assert summary(found)["problems"] == 1
+    assert "1 problem" in summary(found)["diagnosis"]
+    assert any(file.path == "smdebug-report.html" for files in of(found, "files") for file in files.files)
+    assert any("wandb sync" in note for note in sink.notes)
+
+
+def test_a_run_of_the_script_keeps_its_rows_and_gets_the_rest(tmp_path, offline):
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINING, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = list(messages(tmp_path))
+    logged = rows(found)
+    assert [row["loss"] for row in logged] == [float(step) for step in range(10)]
+    assert [row["_step"] for row in logged] == list(range(10))
+    names = {name for row in logged for name in row if name.startswith("smdebug/")}
+    assert "smdebug/training/weight/rms" in names
+    assert not any("loss" in name for name in names)
+    (alert,) = of(found, "alert")
+    assert "NaN" in alert.title
+    assert summary(found)["smdebug/problems"] == 1
+
+
+def test_missing_credentials_are_refused_with_both_ways_out():
+    with pytest.raises(SinkRefused, match=r"set WANDB_API_KEY, or WANDB_MODE=offline"):
+        WandbSink().begin(RUN)
+
+
+def test_a_server_that_cannot_be_reached_is_unavailable(monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr("smdebug.sinks.targets.wandb._SECONDS_TO_BEGIN", 3)
+    with pytest.raises(SinkUnavailable, match="cannot be reached"):
+        WandbSink().begin(RUN)
+
+
+def test_a_client_that_is_too_old_is_refused_with_the_version(monkeypatch):
+    monkeypatch.setattr(wandb, "__version__", "0.15.3")
+    with pytest.raises(SinkRefused, match=r"too old, 0\.15\.3"):
+        WandbSink().begin(RUN)
+
+
+@pytest.fixture(autouse=True)
+def forget_settings() -> Iterator[None]:
+    """W&B reads its environment once in a process."""
+    yield
+    wandb.teardown()
