@@ -26,9 +26,10 @@ def main() -> int:
         return 2
     place = settings["place"]
     try:
-        Companion(place, settings.get("alerts", ()), settings.get("rule_file")).follow(
-            pipe, settings.get("patience", PATIENCE)
+        companion = Companion(
+            place, settings.get("alerts", ()), settings.get("rule_file"), settings.get("sinks", ())
         )
+        companion.follow(pipe, settings.get("patience", PATIENCE))
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001 - the end of a process, which says why

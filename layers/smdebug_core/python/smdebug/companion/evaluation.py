@@ -6,7 +6,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from smdebug.companion.alerts import Alerts
 from smdebug.companion.hanging import PATIENCE, HangWatch
@@ -23,15 +24,25 @@ from smdebug.service.records import STOP_TRAINING
 from smdebug.storage import open_storage
 from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
 
+if TYPE_CHECKING:
+    from smdebug.companion.sinks import SinkFeed
+
 
 class Companion:
     """Follows one run. What it reports goes to stderr, and once per problem to the alerts."""
 
-    def __init__(self, place: str, alerts: Sequence[str] = (), rule_file: str | None = None):
+    def __init__(
+        self,
+        place: str,
+        alerts: Sequence[str] = (),
+        rule_file: str | None = None,
+        sinks: Sequence[Mapping[str, str]] = (),
+    ):
         self._storage = open_storage(place)
         self._rule_file = _loadable(rule_file)
         self._run = LiveRun(place, rule_file=self._rule_file)
         self._alerts = Alerts(alerts, report)
+        self._feed = _feed_of(sinks)
         self._is_stop_requested = False
         self._reported_error = ""
         self._watch: HangWatch | None = None
@@ -49,12 +60,16 @@ class Companion:
         while self._run.is_behind:
             self._advance()
         self._summarise()
+        if self._feed is not None:
+            self._feed.finish(self._run.following)
 
     def _advance(self) -> None:
         changes = self._run.advance()
         if self._watch is not None:
             self._watch.note_progress()
         self._report_error()
+        if self._feed is not None:
+            self._feed.advance(self._run.following, changes)
         for change in changes:
             if change.kind is ChangeKind.OPENED:
                 self._report(change)
@@ -116,6 +131,14 @@ class Companion:
         if self._rule_file is not None:
             words += ["--rule-file", self._rule_file]
         return shlex.join(words)
+
+
+def _feed_of(sinks: Sequence[Mapping[str, str]]) -> SinkFeed | None:
+    if not sinks:
+        return None
+    from smdebug.companion.sinks import SinkFeed  # most trainings have no sinks, and start faster without
+
+    return SinkFeed(sinks, report)
 
 
 def _loadable(file: str | None) -> str | None:

@@ -27,6 +27,7 @@ from smdebug.saving.hooks.logged import log, mark_checkpoint
 from smdebug.saving.place.finished import NEXT, place_for_another_run, place_for_later_training
 from smdebug.saving.place.places import unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
+from smdebug.saving.process.sinks import checked_sinks
 
 _current: Watched | None = None
 _is_watching = False
@@ -109,6 +110,7 @@ def start(
     evaluate: bool | None = None,
     alerts: str | Iterable[str] | None = None,
     rule_file: str | os.PathLike[str] | None = None,
+    sinks: str | Iterable[str] | None = None,
     include_collections: Iterable[str] | None = None,
     save_config: Any = None,
     config: Any = None,
@@ -132,7 +134,8 @@ def start(
 
     With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`. `rule_file`
-    is a Python file with rules of your own, which it evaluates, too.
+    is a Python file with rules of your own, which it evaluates, too. `sinks` are tools that it sends problems
+    and numbers to, such as "mlflow" or "wandb"; with them, `evaluate` may be left out.
 
     `include_collections` and `save_config` choose tensors and steps to be saved whole, as for a hook, in
     place of the default plan.
@@ -149,7 +152,8 @@ def start(
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
     place = place_for_another_run(place, if_finished)  # absolute: the training may change its folder
-    refuse_unevaluable(evaluate, checked_alerts(alerts or ()), place, rule_file=rule_file)
+    chosen_sinks = checked_sinks(sinks or ())
+    refuse_unevaluable(evaluate, checked_alerts(alerts or ()), place, rule_file=rule_file, sinks=chosen_sinks)
     _current = Watched(
         place.rstrip("/"),
         rules,
@@ -158,6 +162,7 @@ def start(
         evaluate=evaluate,
         alerts=alerts,
         rule_file=checked_rule_file(rule_file),
+        sinks=chosen_sinks or None,
         include_collections=None if include_collections is None else list(include_collections),
         save_config=save_config,
         config=config,

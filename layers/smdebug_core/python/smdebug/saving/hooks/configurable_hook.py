@@ -113,7 +113,13 @@ class ConfigurableHook(singleton.AnyHook):
         self.access: WriteAccess | None = None
         self._untouched = _state_of(self)
         self.companion: Companion | None = None
-        refuse_unevaluable(options.evaluate, options.alerts, self.out_dir, rule_file=options.rule_file)
+        refuse_unevaluable(
+            options.evaluate,
+            options.alerts,
+            self.out_dir,
+            rule_file=options.rule_file,
+            sinks=options.sinks,
+        )
         self.origin = RunOrigin(
             described(
                 options.config,
@@ -261,9 +267,12 @@ class ConfigurableHook(singleton.AnyHook):
         if is_chief and not self.dry_run:
             self.origin.begin(self._storage, writer.attempt)
             self.checkpoints.begin(self._storage, writer.attempt)
-            if self.options.evaluate:
+            if self.options.evaluate or self.options.sinks:
                 self.companion = Companion(
-                    self.out_dir, self.options.alerts, rule_file=self.options.rule_file
+                    self.out_dir,
+                    self.options.alerts,
+                    rule_file=self.options.rule_file,
+                    sinks=self.options.sinks,
                 )
                 writer.after_step = self.companion.check
         notes = None

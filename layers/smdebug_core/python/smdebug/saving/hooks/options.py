@@ -29,6 +29,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import did_you_mean
 from smdebug.saving.place.places import Place
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file
+from smdebug.saving.process.sinks import checked_sinks
 from smdebug.saving.requests.control import Agree
 from smdebug.saving.requests.control_file import LOOK_EVERY
 
@@ -62,6 +63,7 @@ class HookOptions:
     evaluate: bool | Literal["here"] | None = None
     alerts: str | Iterable[str] = ()
     rule_file: str | None = None
+    sinks: Any = ()
     config: Any = None
     tags: str | Iterable[str] | None = None
     note: str | None = None
@@ -82,6 +84,7 @@ class HookOptions:
             )
         object.__setattr__(self, "alerts", checked_alerts(self.alerts))
         object.__setattr__(self, "rule_file", checked_rule_file(self.rule_file))
+        object.__setattr__(self, "sinks", checked_sinks(self.sinks))
         chosen = (
             self.reduction_config,
             self.save_config,

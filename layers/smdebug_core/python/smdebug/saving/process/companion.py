@@ -10,13 +10,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.extras import install_command
 from smdebug.logger import get_logger
+from smdebug.saving.process.sinks import ScriptRuns
+from smdebug.sinks.sink import SinkChoice
 
 HERE = "here"
 LAST_WORDS_SECONDS = 20.0
@@ -27,11 +29,22 @@ RuleFile = str | os.PathLike[str] | None
 
 
 def refuse_unevaluable(
-    evaluate: Any, alerts: Iterable[str], place: str, *, rule_file: RuleFile = None
+    evaluate: Any,
+    alerts: Iterable[str],
+    place: str,
+    *,
+    rule_file: RuleFile = None,
+    sinks: Sequence[SinkChoice] = (),
 ) -> None:
     """Raise `SMDebugValueError` for options of an evaluation beside the training that cannot work."""
     if evaluate not in (None, False, True, HERE):
         raise SMDebugValueError(f'evaluate must be "{HERE}" or True, or None, not {evaluate!r}')
+    if sinks and evaluate is False:
+        raise SMDebugValueError(
+            "sinks get what an evaluation beside the training detects: leave out evaluate=False, "
+            "or send the run later with `smdebug export`"
+        )
+    evaluate = evaluate or bool(sinks)
     if alerts and not evaluate:
         raise SMDebugValueError(
             'alerts report what an evaluation beside the training detects: add evaluate="here"'
@@ -82,23 +95,38 @@ def checked_rule_file(file: RuleFile) -> str | None:
 class Companion:
     """The process, from the training's side."""
 
-    def __init__(self, place: str, alerts: Iterable[str] = (), *, rule_file: str | None = None):
+    def __init__(
+        self,
+        place: str,
+        alerts: Iterable[str] = (),
+        *,
+        rule_file: str | None = None,
+        sinks: Sequence[SinkChoice] = (),
+    ):
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._place = place
         self._is_missed = False
-        settings = {"place": place, "alerts": list(alerts), "rule_file": rule_file}
+        self._script_runs = ScriptRuns(sinks, place)
+        settings = {
+            "place": place,
+            "alerts": list(alerts),
+            "rule_file": rule_file,
+            "sinks": self._script_runs.settings,
+        }
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "smdebug.companion"],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self._script_runs.needs_pipe else subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C ends the training; its last findings are still reported
                 env=_environment(),
             )
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
+            if self._process.stdout is not None:
+                self._script_runs.deliver_from(cast(BinaryIO, self._process.stdout))
         except OSError as error:
             get_logger().warning("No rules are evaluated beside the training: %s", error)
 
@@ -131,10 +159,12 @@ class Companion:
             if process.stdin is not None:
                 process.stdin.close()
             code = process.wait(seconds)
+            self._script_runs.finish()
             if code and not self._is_missed:
                 self._warn(code)
         except subprocess.TimeoutExpired:
             get_logger().info("The evaluation of the last steps goes on in process %s", process.pid)
+            self._script_runs.finish(0)
         except OSError as error:
             get_logger().warning("The evaluation beside the training has ended: %s", error)
 

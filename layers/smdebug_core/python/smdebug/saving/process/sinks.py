@@ -1,0 +1,108 @@
+"""The sinks of a run, from the training's side: which run of a tool the script has open, and who logs to it.
+
+The process beside the training logs to the tools, so that no tool can delay the training. W&B alone knows
+the run of a script only within the script: its records come back through a pipe, to a thread here.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.extras import install_command
+from smdebug.logger import get_logger
+from smdebug.sinks.pipe import deliver_from
+from smdebug.sinks.sink import RunSink, SinkChoice, choices_of
+from smdebug.sinks.targets import sink_for
+
+LAST_SECONDS = 10.0
+
+
+def checked_sinks(sinks: Any) -> tuple[SinkChoice, ...]:
+    """Return the sinks with these names; raise if there is no such sink or its library is not installed."""
+    choices = choices_of(sinks)
+    for choice in choices:
+        kind = choice.kind
+        if kind.module and find_spec(kind.module) is None:
+            raise SMDebugValueError(
+                f"sinks: {kind.tool} needs its library, which is not installed: {install_command(kind.extra)}"
+            )
+    return choices
+
+
+class ScriptRuns:
+    """The runs that the script has open in the tools of its sinks."""
+
+    def __init__(self, choices: Sequence[SinkChoice], place: str):
+        self._place = place
+        self._relayed: RunSink | None = None
+        self._thread: threading.Thread | None = None
+        self.settings = [self._setting(choice) for choice in choices]
+        """The sinks, as the process beside the training is told of them."""
+
+    @property
+    def needs_pipe(self) -> bool:
+        """Whether records come back to this process."""
+        return self._relayed is not None
+
+    def deliver_from(self, stream: BinaryIO) -> None:
+        """Deliver what comes back, on a thread."""
+        if self._relayed is None:
+            return
+        again = shlex.join(["smdebug", "export", "wandb", self._place])
+        self._thread = threading.Thread(
+            target=deliver_from,
+            args=(stream, self._relayed, get_logger().warning, again, LAST_SECONDS),
+            name="smdebug-script-run",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def finish(self, seconds: float = LAST_SECONDS) -> None:
+        """Wait until what came back is delivered, for at most so long."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                get_logger().warning(
+                    "W&B: what is found after the training does not arrive. Send it again: "
+                    "smdebug export wandb %s",
+                    self._place,
+                )
+
+    def _setting(self, choice: SinkChoice) -> dict[str, str]:
+        setting = {"name": choice.name, "target": choice.target}
+        try:
+            if choice.name == "mlflow":
+                setting |= _mlflow_run()
+            elif choice.name == "wandb" and (run := _wandb_run()) is not None:
+                self._relayed = sink_for(choice, run=run)
+                setting["relayed"] = "yes"
+        except Exception as error:  # noqa: BLE001 - a tool may be in any state; it gets a run of its own
+            get_logger().debug("The script's run of %s is not known: %r", choice.kind.tool, error)
+        return setting
+
+
+def _mlflow_run() -> dict[str, str]:
+    mlflow = sys.modules.get("mlflow")
+    run = None if mlflow is None else mlflow.active_run()
+    if mlflow is None or run is None:
+        return {}
+    get_logger().info(
+        "MLflow: logging to the script's run %s; losses and metrics are left to the script", run.info.run_id
+    )
+    return {"run_id": str(run.info.run_id), "target": str(mlflow.get_tracking_uri())}
+
+
+def _wandb_run() -> Any:
+    wandb = sys.modules.get("wandb")
+    run = None if wandb is None else wandb.run
+    if run is not None:
+        get_logger().info(
+            "W&B: logging to the script's run %s; losses and metrics are left to the script", run.id
+        )
+    return run
