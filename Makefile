@@ -1,15 +1,17 @@
 # `make demo` shows the debugger at work and `make test` runs its tests. Each sets up what it needs:
 # Python 3.11, 3.12 or 3.13 is enough.
 
+# `make test-system` runs the tests of the whole, which tests/conftest.py marks `system`: the application on a local
+# stack, every block of the documentation, the page in a browser. `make test` runs all others; ARGS with a path, that.
+SYSTEM_ROOMS := tests/docs tests/e2e tests/infra tests/local_aws tests/reports tests/smoke tests/ui
 # What one version of Python suffices for: pages and templates are text, the simulation and the local stack run
-# the same handlers whatever the version, and a browser reads what it is given. `make test` runs everything;
-# `make test-version` leaves these out, for a second and third version.
+# the same handlers whatever the version, and a browser reads what it is given. `make test` and `make test-system` run
+# everything between them; `make test-version` leaves these out, for a second and third version.
 ONE_VERSION := docs e2e faults/writer fuzz infra local_aws secrets/test_time.py seeds simulation test_mutate.py \
 	test_architecture.py test_sizes_and_names.py test_loops.py
-# What the oldest and the newest version suffice for: numbers and text come in and go out. Their code starts no thread
-# or process and asks nothing of the interpreter, as a test checks, so what holds on both holds between them.
-# `make test-version BETWEEN=yes` leaves these out, too.
-OLDEST_AND_NEWEST := diagnosis numbers reports secrets smdebug_default_rules smdebug_rules
+# What holds on the oldest and on the newest version holds between them, unless it leans on the interpreter: threads,
+# processes, files, imports. `make test-version BETWEEN=yes` runs the rooms that save, read and evaluate, and no others.
+BETWEEN_ROOMS := companion compatibility config files rules runs saving storage trials test_import_effects.py
 BETWEEN ?=
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -86,14 +88,17 @@ demo: $(READY) ## run the whole debugger on this machine: it detects a failing t
 	@$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
-	@$(if $(BROWSER),,echo "Chromium was not found: tests that open reports in a browser are skipped.")
 	@for shell in zsh fish; do command -v $$shell >/dev/null || \
 		echo "$$shell was not found: the test of its completion is skipped."; done
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(if $(BROWSER),,-m "not browser") $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(if $(findstring tests/,$(ARGS)),,-m "not system") $(ARGS)
+
+test-system: $(READY) ##+ run the tests of the whole: a local stack, the documentation, the page in a browser
+	@$(if $(BROWSER),,echo "Chromium was not found: tests that open the page in a browser are skipped.")
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "system $(if $(BROWSER),,and not browser)" $(SYSTEM_ROOMS) $(ARGS)
 
 test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" \
-		$(patsubst %,--ignore=tests/%,$(ONE_VERSION) $(if $(BETWEEN),$(OLDEST_AND_NEWEST))) $(ARGS)
+		$(if $(BETWEEN),$(patsubst %,tests/%,$(BETWEEN_ROOMS)),$(patsubst %,--ignore=tests/%,$(ONE_VERSION))) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."
@@ -130,7 +135,8 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the h
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
 		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
-		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
+		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py \
+		--ignore tests/frameworks/pytorch/test_own_errors.py
 
 test-sinks: $(SINKS_READY) ##+ run the tests of sinks on MLflow, W&B and others themselves
 	@$(SINKS)/python -m pytest -q -p no:cacheprovider tests/sinks/real $(ARGS)

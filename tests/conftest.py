@@ -22,6 +22,9 @@ with suppress(ImportError):  # the framework environments do not have it
 # would keep the others waiting; begun first, they leave the many quick tests to fill the gaps.
 SLOW_ROOMS = ("e2e", "local_aws", "docs", "smoke", "infra", "faults", "ui")
 TESTS = Path(__file__).parent
+# What `make test` leaves to `make test-system`, besides what needs a browser: a whole stack, a built site,
+# each block of the documentation run as it stands.
+SYSTEM = ("docs/test_blocks.py", "docs/test_site.py", "e2e", "infra/test_lint.py", "local_aws", "smoke")
 
 
 def pytest_xdist_auto_num_workers():
@@ -31,8 +34,13 @@ def pytest_xdist_auto_num_workers():
     return processors + processors // 2
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Begin with the slow rooms; tests of one room keep their order, and share their fixtures."""
+    """Mark the tests of the whole. Begin with the slow rooms; tests of one keep their order and fixtures."""
+    whole = [TESTS / place for place in SYSTEM]
+    for item in items:
+        if item.get_closest_marker("browser") or any(item.path.is_relative_to(place) for place in whole):
+            item.add_marker("system")
     items.sort(key=lambda item: room_order(item.path))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SYSTEM
 from tests.docs.pages import PAGES, ROOT, blocks_of, name_of, text_of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -88,39 +89,34 @@ def listed(variable: str) -> list[str]:
     return words.replace("\\\n", "").split()
 
 
-@pytest.mark.parametrize("variable", ["ONE_VERSION", "OLDEST_AND_NEWEST"])
-def test_what_some_version_of_python_does_not_run_exists(variable):
+@pytest.mark.parametrize("variable", ["ONE_VERSION", "BETWEEN_ROOMS"])
+def test_what_only_some_versions_of_python_run_exists(variable):
     assert [name for name in listed(variable) if not (ROOT / "tests" / name).exists()] == []
     assert listed(variable)
 
 
-# What may behave otherwise in each version of Python.
-OF_THE_INTERPRETER = {
-    "ast", "asyncio", "atexit", "concurrent", "ctypes", "dis", "gc", "inspect", "multiprocessing", "pickle",
-    "signal", "subprocess", "sys", "threading", "tokenize", "traceback", "weakref",
-}  # fmt: skip
+def test_tests_of_the_whole_are_left_to_their_target_unless_a_path_asks_for_them(request):
+    def choice(*words: str) -> list[str]:
+        done = subprocess.run(
+            ["make", "-n", "-C", str(ROOT), *words], capture_output=True, text=True, check=True
+        )
+        return re.findall(r'pytest .*-m "((?:not )?system)\b', done.stdout)
+
+    assert choice("test") == ["not system"]
+    assert choice("test", "ARGS=-k trial") == ["not system"]
+    assert choice("test", "ARGS=tests/e2e") == []
+    assert choice("test-system") == ["system"]
+    assert [place for place in SYSTEM if not (ROOT / "tests" / place).exists()] == []
+    assert not any(request.path.is_relative_to(ROOT / "tests" / place) for place in SYSTEM)
+    assert request.node.get_closest_marker("system") is None
 
 
-@pytest.mark.parametrize("room", listed("OLDEST_AND_NEWEST"))
-def test_what_the_version_between_does_not_run_asks_nothing_of_the_interpreter(room):
-    places = [ROOT / "layers/smdebug_core/python/smdebug" / room, ROOT / "rules" / room]
-    modules = [path for place in places for path in place.rglob("*.py")]
-    assert len(modules) >= 3
-    asking = {
-        (path.name, name)
-        for path in modules
-        if path.name != "reference.py"  # it writes a page, which is made by one version
-        for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if name in OF_THE_INTERPRETER
-    }
-    assert asking == set()
-
-
-def test_the_version_between_leaves_more_out():
-    def leaves_out(*words: str) -> set[str]:
+def test_the_version_between_runs_what_leans_on_the_interpreter_alone():
+    def given(*words: str) -> list[str]:
         command = ["make", "-n", "-C", str(ROOT), "test-version", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return set(re.findall(r"--ignore=tests/(\S+)", done.stdout))
+        chosen = done.stdout.rpartition("-m pytest")[2]
+        return re.findall(r"(?:--ignore=)?tests/\S+", chosen)
 
-    assert leaves_out() == set(listed("ONE_VERSION"))
-    assert leaves_out("BETWEEN=yes") == {*listed("ONE_VERSION"), *listed("OLDEST_AND_NEWEST")}
+    assert given() == [f"--ignore=tests/{name}" for name in listed("ONE_VERSION")]
+    assert given("BETWEEN=yes") == [f"tests/{name}" for name in listed("BETWEEN_ROOMS")]
