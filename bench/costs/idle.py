@@ -14,7 +14,7 @@ from infra.app import NAME, app_with
 from infra.settings import Settings
 from smdebug.service.costs import PRICES
 
-PROMISED = 0.05  # dollars beyond the always-free tier, without a customer key
+PROMISED = 0.35  # dollars beyond the always-free tier, without a customer key
 MINUTES = 60 * 24 * 30
 RECEIVES_PER_MINUTE = 15  # Lambda polls a queue with five long polls of 20 s
 OWN_METRICS = 5  # RuleErrors, RulesOutOfBudget, MissedNotifications, RunsNotSwept, OldestUnevaluatedStep

@@ -20,6 +20,8 @@ RULE_ERRORS = "RuleErrors"
 MISSED = "MissedNotifications"
 NOT_SWEPT = "RunsNotSwept"
 OUT_OF_BUDGET = "RulesOutOfBudget"
+UNFINISHED = ("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled")
+"""CloudWatch counts an execution in one of them, and the last one without its plural."""
 RUNBOOK = "docs/operations.md"
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 _GOOD = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -39,7 +41,7 @@ class Watched:
 
 
 class Alarms(Construct):
-    """Seven alarms over ten metrics, which is what CloudWatch offers free of charge."""
+    """Eight alarms over thirteen metrics, of which CloudWatch offers ten free of charge."""
 
     def __init__(self, scope: Construct, id: str, *, watched: Watched, topic: AlarmsTopic) -> None:
         super().__init__(scope, id)
@@ -92,8 +94,14 @@ class Alarms(Construct):
             ),
             self._alarm(
                 "FailedExecutions",
-                "Groups of rules could not be evaluated",
-                _executions(watched.workflow, "ExecutionsFailed"),
+                "Groups of rules could not be evaluated, took too long or were throttled",
+                _sum("executions", [_executions(watched.workflow, name) for name in UNFINISHED]),
+                1,
+            ),
+            self._alarm(
+                "BudgetSpent",
+                "A custom rule has spent the budget of its run for the day, and is stopped",
+                _ours(OUT_OF_BUDGET, watched.deployment, "Sum"),
                 1,
             ),
         ]
@@ -116,8 +124,8 @@ class Alarms(Construct):
             _graph(
                 "Evaluations",
                 [
-                    _executions(watched.workflow, f"Executions{what}")
-                    for what in ("Started", "Succeeded", "Failed", "TimedOut")
+                    _executions(watched.workflow, name)
+                    for name in ("ExecutionsStarted", "ExecutionsSucceeded", *UNFINISHED)
                 ],
             ),
             _graph(

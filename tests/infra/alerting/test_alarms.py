@@ -43,7 +43,8 @@ def test_the_alarms_cover_what_stops_the_evaluation(stack: Stack):
         "FunctionErrors": ["Errors"],
         "Throttles": ["Throttles"],
         "RecursiveCallsDropped": ["RecursiveInvocationsDropped"],
-        "FailedExecutions": ["ExecutionsFailed"],
+        "FailedExecutions": ["ExecutionThrottled", "ExecutionsFailed", "ExecutionsTimedOut"],
+        "BudgetSpent": ["RulesOutOfBudget"],
     }
 
 
@@ -57,8 +58,17 @@ def test_a_run_that_cannot_be_swept_raises_the_alarm_of_steps_that_wait(stack: S
     assert alarm["EvaluationPeriods"] == 3  # one failed sweep is no reason to wake anybody
 
 
-def test_the_alarms_watch_no_more_metrics_than_are_free(stack: Stack):
-    assert sum(len(metrics(alarm)) for alarm in alarms(stack).values()) <= 10
+def test_an_execution_that_does_not_finish_raises_the_alarm_whatever_ends_it(stack: Stack):
+    alarm = alarms(stack)["FailedExecutions"]
+    (expression,) = [part["Expression"] for part in alarm["Metrics"] if "Expression" in part]
+    # A metric without values would make the whole sum have none, and that counts as good.
+    assert expression == "FILL(m0, 0) + FILL(m1, 0) + FILL(m2, 0)"
+    assert alarm["Threshold"] == 1
+
+
+def test_the_alarms_cost_no_more_than_the_page_says(stack: Stack):
+    assert sum(len(metrics(alarm)) for alarm in alarms(stack).values()) == 10 + 3  # free of charge, and $0.30
+    assert "$0.30" in RUNBOOK.read_text(encoding="utf-8").partition("## Alarms")[2].partition("\n## ")[0]
 
 
 def test_the_functions_that_can_starve_or_fail_are_watched(stack: Stack):
@@ -95,7 +105,7 @@ def test_cloudwatch_may_publish_alarms_of_this_stack_only(default_stack: Stack):
 def test_cloudwatch_could_not_publish_to_a_topic_with_the_key_of_aws(stack: Stack):
     topics = stack.of("AWS::SNS::Topic")
     (topic,) = [topic for name, topic in topics.items() if "AlarmsTopic" in name]
-    assert "KmsMasterKeyId" not in topic
+    assert topic.get("KmsMasterKeyId", "") != "alias/aws/sns"
 
 
 def test_recipients_of_alerts_receive_the_alarms(full_stack: Stack):
@@ -128,7 +138,9 @@ def test_the_metrics_of_two_stacks_are_apart(stack: Stack):
         for metric in metrics(alarm)
         if metric["Namespace"] == names.METRICS
     ]
-    assert [metric["Dimensions"] for metric in ours] == [[{"Name": "service", "Value": evaluation}]]
+    assert [metric["MetricName"] for metric in ours] == ["OldestUnevaluatedStep", "RulesOutOfBudget"]
+    for metric in each(ours, at_least=2):
+        assert metric["Dimensions"] == [{"Name": "service", "Value": evaluation}]
 
 
 def test_a_metric_of_a_function_carries_the_name_of_its_deployment(capsys, monkeypatch):
