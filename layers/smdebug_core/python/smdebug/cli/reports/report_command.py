@@ -104,7 +104,8 @@ def command(
       smdebug report ./my-run --rule-file my_rule.py
       smdebug report ./after --compare ./before
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed, part of the run
+    could not be read, or no rule had anything to check.
     """
     from smdebug.reports.gathering import issues_in
     from smdebug.reports.writing import write_page
@@ -139,8 +140,15 @@ def command(
         _print(place, issues, judged.verdicts, is_partial=bool(gaps[judged.trial.path]))
     if open_it:
         click.launch(place.resolve().as_uri())
-    has_found = any(verdict.is_bad or verdict.has_failed for verdict in judged.verdicts)
-    return code_despite(left_out, exit_codes.FOUND if has_found else exit_codes.PASSED)
+    return code_despite(left_out, _code(judged.verdicts))
+
+
+def _code(verdicts: Sequence[Verdict]) -> int:
+    if any(verdict.has_failed for verdict in verdicts):
+        return exit_codes.FAILED
+    if verdicts and all(verdict.not_checked for verdict in verdicts):
+        return exit_codes.FAILED
+    return exit_codes.FOUND if any(verdict.is_bad for verdict in verdicts) else exit_codes.PASSED
 
 
 class _RuleChoice(NamedTuple):
