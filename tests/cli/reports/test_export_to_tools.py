@@ -49,7 +49,7 @@ def test_json_says_what_was_sent(ask, failing, tmp_path):
         (("mlflow", "-o", "x"), "use --to"),
         (("wandb", "--into", "x"), "--into names a run of MLflow"),
         (("mlflow", "--statistic", "median"), "There is no statistic 'median'. The statistics are"),
-        (("npz", "--to", "x"), "are for jsonl, mlflow"),
+        (("npz", "--to", "x"), "are for jsonl, prometheus"),
         (("jsonl", "--values"), "--values requires parquet"),
     ],
 )

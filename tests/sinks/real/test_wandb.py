@@ -40,7 +40,8 @@ run.finish()
 
 
 def messages(folder: Path) -> Iterator[Any]:
-    """Yield the messages of the only run in the folder."""
+    """Yield the messages of the only run in the folder, once W&B's own process has written all of them."""
+    wandb.teardown()
     from wandb.proto import wandb_internal_pb2
 
     (file,) = folder.glob("wandb/offline-run-*/*.wandb")

@@ -44,8 +44,8 @@ class SinkKind:
     """Its name in sentences."""
     target: str
     """What may follow the colon, in words; "" if nothing may."""
-    needs_target: bool = False
-    """Whether it writes a file, which has to be named."""
+    ending: str = ""
+    """The ending of its files; "" if it writes none. A file has to be named."""
     extra: str = ""
     """The extra that has its library; "" if it needs none."""
     module: str = ""
@@ -53,7 +53,9 @@ class SinkKind:
 
 
 KINDS: dict[str, SinkKind] = {
-    "jsonl": SinkKind("JSON lines", "a file", needs_target=True),
+    "jsonl": SinkKind("JSON lines", "a file", "jsonl"),
+    "prometheus": SinkKind("Prometheus", "a file", "prom"),
+    "cloudwatch": SinkKind("CloudWatch", "a file", "emf.jsonl"),
     "mlflow": SinkKind("MLflow", "the address of a tracking server", extra="mlflow", module="mlflow"),
     "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb"),
 }
@@ -84,8 +86,8 @@ def choice_of(text: Any) -> SinkChoice:
         known = ", ".join(KINDS)
         hint = did_you_mean(name, list(KINDS))
         raise SMDebugValueError(f"There is no sink {name!r}: the sinks are {known}.{hint}")
-    if kind.needs_target and not target:
-        raise SMDebugValueError(f'{kind.tool} go to a file: name it, as in "{name}:records.{name}"')
+    if kind.ending and not target:
+        raise SMDebugValueError(f'The sink {name} writes a file: name it, as in "{name}:run.{kind.ending}"')
     return SinkChoice(name, target)
 
 

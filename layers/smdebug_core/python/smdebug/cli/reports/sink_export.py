@@ -42,15 +42,13 @@ class SinkRequest(NamedTuple):
 def sink_options(function: F) -> F:
     """Add the options of exports to another tool."""
     for option in (
-        click.option(
-            "--no-rules", is_flag=True, help="mlflow, wandb, jsonl: send numbers alone, evaluate no rules."
-        ),
+        click.option("--no-rules", is_flag=True, help="Other tools: send numbers alone, evaluate no rules."),
         click.option(
             "--statistic",
             "statistics",
             multiple=True,
             metavar="NAME",
-            help="mlflow, wandb, jsonl: send this statistic of tensors (default: rms); can be repeated.",
+            help="Other tools: send this statistic of tensors (default: rms); can be repeated.",
         ),
         click.option("--into", metavar="ID", help="mlflow: log to this run of MLflow instead of a new one."),
         click.option(
@@ -117,10 +115,10 @@ def _sink(trial: Trial, request: SinkRequest) -> tuple[RunSink, str | None]:
     from smdebug.export.sending import file_sink, tool_sink
 
     kind = KINDS[request.form]
-    if kind.needs_target:
+    if kind.ending:
         if request.to or request.into:
             raise click.UsageError(f"{request.form} is written to a file: use -o")
-        output = request.output or f"{trial.name}.{request.form}"
+        output = request.output or f"{trial.name}.{kind.ending}"
         return file_sink(request.form, output, sys.stdout), output
     if request.output:
         raise click.UsageError(f"{request.form} is sent, not written to a file: use --to")

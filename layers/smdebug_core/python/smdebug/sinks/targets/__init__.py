@@ -9,6 +9,8 @@ from smdebug.sinks.sink import RunSink, SinkChoice
 
 _CLASSES = {
     "jsonl": "json_lines:LineSink",
+    "prometheus": "prometheus:PrometheusSink",
+    "cloudwatch": "cloudwatch:CloudWatchSink",
     "mlflow": "mlflow:MlflowSink",
     "wandb": "wandb:WandbSink",
 }

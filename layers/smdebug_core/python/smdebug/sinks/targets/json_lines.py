@@ -32,6 +32,11 @@ class LineSink:
         """The file."""
         return self._file if self._stdout is None else "standard output"
 
+    @property
+    def run_name(self) -> str:
+        """The run, once it has begun."""
+        return "" if self._run is None else self._run.name
+
     def begin(self, run: RunRecord) -> None:
         """Open the file; its folder is made."""
         self._run = run
@@ -65,7 +70,7 @@ class LineSink:
         """Return the lines of a record, with the name of its run. A report has none."""
         if isinstance(record, ReportRecord):
             return []
-        line = {"run": "" if self._run is None else self._run.name, **record.to_dict()}
+        line = {"run": self.run_name, **record.to_dict()}
         return [json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))]
 
     def _opened(self) -> IO[str]:
