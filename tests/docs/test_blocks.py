@@ -24,6 +24,7 @@ REASONS = {
     "takes minutes",
     "needs Airflow",
     "needs MLflow",
+    "needs a collector",
     "needs W&B",
     "needs Slurm",
     "needs a training script",

@@ -56,6 +56,7 @@ KINDS: dict[str, SinkKind] = {
     "jsonl": SinkKind("JSON lines", "a file", "jsonl"),
     "prometheus": SinkKind("Prometheus", "a file", "prom"),
     "cloudwatch": SinkKind("CloudWatch", "a file", "emf.jsonl"),
+    "otlp": SinkKind("OpenTelemetry", "the endpoint of a collector"),
     "mlflow": SinkKind("MLflow", "the address of a tracking server", extra="mlflow", module="mlflow"),
     "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb"),
 }

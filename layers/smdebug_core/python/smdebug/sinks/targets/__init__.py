@@ -11,6 +11,7 @@ _CLASSES = {
     "jsonl": "json_lines:LineSink",
     "prometheus": "prometheus:PrometheusSink",
     "cloudwatch": "cloudwatch:CloudWatchSink",
+    "otlp": "otlp:OtlpSink",
     "mlflow": "mlflow:MlflowSink",
     "wandb": "wandb:WandbSink",
 }

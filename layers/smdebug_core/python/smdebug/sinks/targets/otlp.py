@@ -1,0 +1,235 @@
+"""OpenTelemetry over HTTP: numbers as gauges, problems and the diagnosis as events of the log.
+
+The encoding is OTLP's JSON, which needs no library. https://opentelemetry.io/docs/specs/otlp/#otlphttp
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from smdebug.diagnosis.wording import sentence
+from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.secrets.texts import redacted
+from smdebug.sinks.names import Names
+from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, Record, RunRecord
+
+DEFAULT_ENDPOINT = "http://localhost:4318"
+MOST_POINTS = 1000
+"""How many points one request has."""
+SECONDS = 10.0
+_FORBIDDEN = r"[^A-Za-z0-9_.\-/]"
+_LONGEST_NAME = 247  # 255 with the prefix
+_LATER = (429, 502, 503, 504)
+_MILLISECOND = 1_000_000
+_INFO, _WARN = 9, 13
+
+Point = tuple[str, dict[str, Any]]
+
+
+class OtlpSink:
+    """Sends to a collector; the endpoint and the headers are those of the environment, unless named."""
+
+    def __init__(self, endpoint: str = ""):
+        self._endpoint = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT
+        self._names = Names(_FORBIDDEN, _LONGEST_NAME)
+        self._resource: dict[str, Any] = {}
+        self._scope: dict[str, Any] = {}
+        self._last_nanos = 0
+        self._rejected: list[str] = []
+        self._opener = build_opener(_NoRedirect)
+
+    @property
+    def place(self) -> str:
+        """The endpoint."""
+        return f"OpenTelemetry at {redacted(self._endpoint)}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Names that were changed, and what the collector did not keep."""
+        changed = self._names.in_words("OpenTelemetry")
+        return [*([changed] if changed else []), *self._rejected]
+
+    def begin(self, run: RunRecord) -> None:
+        """Say which run it is, and learn whether the collector is there."""
+        of_environment = _pairs(os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+        name = os.environ.get("OTEL_SERVICE_NAME") or of_environment.pop("service.name", "smdebug")
+        known = {"service.name": name, "smdebug.run": run.name, "smdebug.path": redacted(run.path)}
+        self._resource = {"attributes": _attributes({**of_environment, **known})}
+        self._scope = {"name": "smdebug", "version": run.version}
+        self._post("metrics", {"resourceMetrics": []})
+
+    def send(self, records: Sequence[Record]) -> None:
+        """Send the numbers as metrics, then the problems as events."""
+        points = [point for record in records for point in self._points_of(record)]
+        for start in range(0, len(points), MOST_POINTS):
+            scoped = {"scope": self._scope, "metrics": _metrics(points[start : start + MOST_POINTS])}
+            self._post(
+                "metrics",
+                {"resourceMetrics": [{"resource": self._resource, "scopeMetrics": [scoped]}]},
+            )
+        events = [event for record in records for event in self._events_of(record)]
+        if events:
+            scoped = {"scope": self._scope, "logRecords": events}
+            self._post("logs", {"resourceLogs": [{"resource": self._resource, "scopeLogs": [scoped]}]})
+
+    def end(self, *, is_complete: bool = True) -> None:
+        """Do nothing: a collector knows no end of a run."""
+
+    def _points_of(self, record: Record) -> Iterator[Point]:
+        if not isinstance(record, NumbersRecord):
+            return
+        at = self._moment(record.time)
+        mode = {"smdebug.mode": record.mode}
+        yield "smdebug.step", _point(at, float(record.step), mode)
+        for name, value in record.values.items():
+            yield f"smdebug.{self._names.allowed(name)}", _point(at, value, mode)
+        for tensor, statistics in record.statistics.items():
+            for statistic, value in statistics.items():
+                labels = {**mode, "smdebug.tensor": tensor}
+                yield f"smdebug.tensor.{statistic}", _point(at, value, labels)
+
+    def _moment(self, seconds: float | None) -> int:
+        """Return the time of a record in nanoseconds, later than the one before.
+
+        Several steps may have been saved at once, and a point replaces another of the same time.
+        """
+        nanos = int(1e9 * (time.time() if seconds is None else seconds))
+        self._last_nanos = max(nanos, self._last_nanos + _MILLISECOND)
+        return self._last_nanos
+
+    def _events_of(self, record: Record) -> Iterator[dict[str, Any]]:
+        if isinstance(record, IssueRecord):
+            severity = _WARN if record.state == "opened" else _INFO
+            known = {
+                "smdebug.problem": record.key,
+                "smdebug.step": record.step,
+                "smdebug.what": redacted(sentence(record.issue.what)),
+                "smdebug.advice": redacted(record.first_advice),
+                "smdebug.rules": ", ".join(record.issue.rules),
+            }
+            yield _event(f"smdebug.problem.{record.state}", severity, redacted(record.title), known)
+        elif isinstance(record, DiagnosisRecord):
+            known = {
+                "smdebug.problems": len(record.issues),
+                "smdebug.problems_open": record.open,
+                "smdebug.rules_passed": len(record.passed),
+                "smdebug.rules_failed": len(record.failed),
+                "smdebug.step": record.last_step,
+            }
+            severity = _WARN if record.open else _INFO
+            yield _event("smdebug.diagnosis", severity, redacted(record.summary), known)
+
+    def _post(self, signal: str, content: dict[str, Any]) -> None:
+        own = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+        address = own or f"{self._endpoint.rstrip('/')}/v1/{signal}"
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise SinkRefused(self.place, "an endpoint begins with http:// or https://")
+        headers = {
+            **_pairs(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")),
+            "Content-Type": "application/json",
+        }
+        body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        try:
+            request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
+            with self._opener.open(request, timeout=SECONDS) as answer:
+                self._note_rejected(answer.read(1 << 16))
+        except HTTPError as error:
+            error.close()
+            raise self._error_of(error.code) from error
+        except TimeoutError as error:
+            raise SinkUnavailable(self.place, "it answers too slowly") from error
+        except HTTPException as error:
+            raise SinkRefused(
+                self.place, "it does not speak HTTP: gRPC has port 4317, and HTTP 4318"
+            ) from error
+        except URLError as error:
+            slow = isinstance(error.reason, TimeoutError)
+            raise SinkUnavailable(
+                self.place, "it answers too slowly" if slow else "it cannot be reached"
+            ) from error
+        except OSError as error:
+            raise SinkUnavailable(self.place, "it cannot be reached") from error
+
+    def _error_of(self, status: int) -> SinkRefused | SinkUnavailable:
+        if status in (401, 403):
+            return SinkRefused(
+                self.place, f"it refuses the credentials ({status}): set OTEL_EXPORTER_OTLP_HEADERS"
+            )
+        if status == 404:
+            return SinkRefused(self.place, "it takes no OTLP over HTTP, as a collector does at port 4318")
+        if status == 415:
+            return SinkRefused(self.place, "it is too old to take OTLP as JSON")
+        if status in _LATER or status >= 500:
+            return SinkUnavailable(self.place, f"it answers with status {status}")
+        return SinkRefused(self.place, f"it answers with status {status}")
+
+    def _note_rejected(self, answer: bytes) -> None:
+        try:
+            partial = json.loads(answer or b"{}").get("partialSuccess") or {}
+            count = int(partial.get("rejectedDataPoints") or partial.get("rejectedLogRecords") or 0)
+            reason = str(partial.get("errorMessage") or "")
+        except (ValueError, TypeError, AttributeError):
+            return  # a collector may answer with anything
+        text = f"OpenTelemetry: the collector did not keep {count:,} of the points of a request: {reason}"
+        if count and text not in self._rejected:
+            self._rejected.append(redacted(text[:300]))
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follows no other address: the headers, which may hold a token, are for the collector alone."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _metrics(points: Iterable[Point]) -> list[dict[str, Any]]:
+    of_name: dict[str, list[dict[str, Any]]] = {}
+    for name, point in points:
+        of_name.setdefault(name, []).append(point)
+    return [{"name": name, "gauge": {"dataPoints": found}} for name, found in of_name.items()]
+
+
+def _point(nanos: int, value: float, labels: dict[str, Any]) -> dict[str, Any]:
+    return {"timeUnixNano": str(nanos), "asDouble": _double(value), "attributes": _attributes(labels)}
+
+
+def _double(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _event(name: str, severity: int, text: str, known: dict[str, Any]) -> dict[str, Any]:
+    now = str(time.time_ns())
+    return {
+        "timeUnixNano": now,
+        "observedTimeUnixNano": now,
+        "severityNumber": severity,
+        "severityText": "WARN" if severity == _WARN else "INFO",
+        "eventName": name,
+        "body": {"stringValue": text},
+        "attributes": _attributes({name: value for name, value in known.items() if value != ""}),
+    }
+
+
+def _attributes(known: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in known.items()]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": str(value)}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return `name=value,name=value` as the environment has it, with its percent signs decoded."""
+    parts = (part.partition("=") for part in text.split(",") if "=" in part)
+    return {name.strip(): unquote(value.strip()) for name, _, value in parts}
