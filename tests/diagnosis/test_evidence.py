@@ -96,6 +96,21 @@ def test_a_thousand_places_are_kept():
     assert found.places == tuple(f"layer_{number}" for number in range(1000))
 
 
+def test_what_differs_in_numbers_alone_is_said_of_the_first_finding_and_once():
+    findings = [
+        {"message": "gradients vanish", "why": ["1e-9 at fc1, and 1e-3 at fc3.", "It fell since step 4."]},
+        {"message": "gradients vanish", "why": ["2e-9 at fc2, and 1e-3 at fc3.", "It is new."]},
+    ]
+    (found,) = evidence_of("GradientFlow", [(9, findings)])
+    assert found.reasons == ("1e-9 at fc1, and 1e-3 at fc3.", "It fell since step 4.", "It is new.")
+
+
+def test_a_finding_may_say_the_same_of_two_numbers():
+    why = ["The mean of w1 is 3.", "The mean of w2 is 4."]
+    (found,) = evidence_of("R", [(9, [{"message": "m", "why": why}])])
+    assert found.reasons == tuple(why)
+
+
 def test_a_reason_is_not_said_twice():
     texts = ("x is 7 of 9", "7 of 9", "other", "other")
     (found,) = evidence_of("Rule", [(1, [finding(text) for text in texts])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 MOST_REASONS = 3
 MOST_ADVICE = 3
 _MOST_PLACES = 1000
+_WITH_DIGITS = re.compile(r"\S*\d\S*")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class _Group:
     def evidence(self, rule: str, advice: tuple[str, ...], docs: str) -> Evidence:
         what = message_of(self.first[0])
         # Numbers that the first sentence does not have already.
-        numbers = [text for finding in self.first for text in reasons_of(finding)]
+        numbers = _unlike(map(reasons_of, self.first))
         rest = [message_of(finding) for finding in self.first[1:] if _adds(finding, self.first[0])]
         reasons = [text for text in dict.fromkeys((*numbers, *rest)) if text not in what]
         own = dict.fromkeys(text for finding in self.first for text in texts_of(finding, "advice"))
@@ -123,6 +125,17 @@ def message_of(finding: Mapping[str, Any]) -> str:
 def _adds(finding: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
     """Whether the finding's sentence says more than its numbers, beside those of the first finding."""
     return not finding.get("why") or finding.get("title") != first.get("title")
+
+
+def _unlike(reasons: Iterable[Iterable[str]]) -> list[str]:
+    """Return the reasons of findings without those that an earlier one gives, too, with other numbers."""
+    found: list[str] = []
+    known: set[str] = set()
+    for of_finding in reasons:
+        new = {text: _WITH_DIGITS.sub("#", text) for text in of_finding}
+        found += [text for text, form in new.items() if form not in known]
+        known.update(new.values())
+    return found
 
 
 def texts_of(finding: Mapping[str, Any], field: str) -> tuple[str, ...]:
