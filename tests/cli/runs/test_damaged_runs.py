@@ -45,6 +45,7 @@ OTHERS = {
     "detach",
     "stop",
     "logs",
+    "policy",
     "import",
     "import-sagemaker",
     "migrate",

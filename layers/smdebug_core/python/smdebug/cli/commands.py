@@ -50,6 +50,7 @@ COMMANDS = {
     "detach": "Remove rules from a run",
     "stop": "Ask a training to stop",
     "logs": "Show what a rule logged on a run",
+    "policy": "Print the smallest IAM policy for trainings",
     "import-sagemaker": "Convert a SageMaker job's debugger configuration",
     "migrate": "Show what changes in code for SageMaker Debugger, line by line",
     "run": "Run an unchanged training script with a hook",
@@ -83,7 +84,7 @@ _GROUPS = {
     "Reports and exports": ("reports", ("report", "plot", "export")),
     "Deployed debugger": (
         "deployed",
-        ("status", "findings", "attach", "detach", "stop", "logs"),
+        ("status", "findings", "attach", "detach", "stop", "logs", "policy"),
     ),
     "From SageMaker Debugger": ("sagemaker", ("migrate", "import-sagemaker")),
     "This machine": ("this_machine", ("run", "demo", "local", "doctor", "completion")),
