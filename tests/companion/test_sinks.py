@@ -81,6 +81,7 @@ class OpenRun:
     id = "abc"
     url = "https://wandb.ai/me/p/runs/abc"
     offline = False
+    dir = "/tmp/run/files"
 
     def __init__(self):
         self.rows: list[tuple[dict, bool]] = []

@@ -13,6 +13,7 @@ from smdebug.export.run_numbers import RunNumbers
 from smdebug.export.selection import Selection
 from smdebug.sinks.records import NumbersRecord
 from smdebug.trials import create_trial
+from tests.cli.conftest import failing_run as failing_run_of_two
 from tests.sinks.made import failing_run
 
 
@@ -106,3 +107,11 @@ def test_a_selection_of_steps_and_tensors_holds(run):
     assert [(record.step, dict(record.values), [*record.statistics]) for record in found] == [
         (3, {}, ["weight"])
     ]
+
+
+def test_the_numbers_of_the_first_worker_have_plain_names(tmp_path):
+    failing_run_of_two(str(tmp_path / "run"), workers=2)
+    (first, *_) = all_of(tmp_path / "run", statistics=("max",))
+    assert first.values == {"loss": 2.0, "worker_1/loss": 2.0}
+    assert first.statistics["gradient/fc"]["max"] == 1.0
+    assert first.statistics["worker_1/gradient/fc"]["max"] == 2.0

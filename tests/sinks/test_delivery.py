@@ -83,6 +83,24 @@ def test_a_tool_that_hangs_delays_nobody_and_its_loss_is_said_once():
     gate.set()
 
 
+def test_what_hangs_on_its_way_counts_as_lost():
+    gate = threading.Event()
+
+    class Hanging(Tool):
+        def send(self, records: Sequence[Record]) -> None:
+            self.has_received.set()
+            assert gate.wait(SECONDS)
+
+    tool, said = Hanging(), []
+    delivery = delivery_to(tool, said)
+    delivery.put([OPENED])
+    assert tool.has_received.wait(SECONDS)
+    delivery.put([numbers(0)])
+    assert not delivery.finish(0.0)
+    assert "1 message about a problem and 1 number did not arrive" in said[0]
+    gate.set()
+
+
 def test_the_oldest_numbers_make_room_and_problems_never_do():
     gate = threading.Event()
     tool, said = Tool(gate=gate), []

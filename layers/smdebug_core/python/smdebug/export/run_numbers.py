@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.export.observed import Observed, Rows
-from smdebug.export.selection import Saved, Selection, is_several
+from smdebug.export.selection import Saved, Selection
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.curves.lines import LABELS, line_of
@@ -70,9 +70,9 @@ class RunNumbers:
         selection = self._selection
         observed = Observed.of(self._trial, selection)
         names = self._saved_names() - observed.scalars
-        several = is_several(self._trial, selection)
+        chief = next(iter(sorted(self._trial.workers())), "")
         for step in progress(steps[first:last]):
-            yield from self._at(step, observed, names, several)
+            yield from self._at(step, observed, names, chief)
             self._last_step = step
 
     def rest(self) -> Iterator[NumbersRecord]:
@@ -81,14 +81,14 @@ class RunNumbers:
         self._release(drafts, None)
         yield from drafts.records(self._last_time)
 
-    def _at(self, step: int, observed: Observed, names: set[str], several: bool) -> Iterator[NumbersRecord]:
+    def _at(self, step: int, observed: Observed, names: set[str], chief: str) -> Iterator[NumbersRecord]:
         drafts = _Drafts()
         time: float | None = None
         own: list[tuple[str, FloatRows]] = []
         for found in observed.rows_at(step):
             time = time or found.wall_time
             self._note_training(found.rows)
-            own.append((_name(found.name, found.worker, several), self._selected(found)))
+            own.append((_name(found.name, found.worker, chief), self._selected(found)))
         mode, mode_step = self._trial.mode_modestep(step)
         if mode is ModeKeys.TRAIN and mode_step is not None:
             self._note_training(np.array([[step, mode.value, mode_step, 0.0]]))
@@ -98,12 +98,12 @@ class RunNumbers:
         at, label = self._place_of(step, mode), LABELS.get(mode or ModeKeys.GLOBAL, _TRAINING)
         for saved in self._selection.values_at(self._trial, step, names):
             time = time or saved.wall_time
-            self._add_saved(saved, _name(saved.name, saved.worker, several), drafts, at, label)
+            self._add_saved(saved, _name(saved.name, saved.worker, chief), drafts, at, label)
         for row in observed.measured_at(step):
             time = time or row.wall_time
             chosen = self._chosen(row.summary)
             if chosen:
-                drafts.at(at, label).statistics[_name(row.name, row.worker, several)] = chosen
+                drafts.at(at, label).statistics[_name(row.name, row.worker, chief)] = chosen
         self._last_time = time or self._last_time
         yield from drafts.records(time)
 
@@ -197,5 +197,6 @@ class _Drafts:
             yield NumbersRecord(step, label, time, draft.values, draft.statistics)
 
 
-def _name(name: str, worker: str, several: bool) -> str:
-    return f"{worker}/{name}" if several else name
+def _name(name: str, worker: str, chief: str) -> str:
+    """Return the name, with that of any worker but the first: most runs have numbers of the first alone."""
+    return name if worker == chief else f"{worker}/{name}"

@@ -76,7 +76,7 @@ class Delivery:
         with self._changed:
             if self._thread.is_alive():
                 self._has_given_up = True
-                for record in self._waiting:
+                for record in (*self._on_the_way, *self._waiting):
                     self._lose(record)
                 self._waiting.clear()
                 self._lost.setdefault("", 0)
@@ -160,9 +160,8 @@ class Delivery:
             self._waiting.clear()
             self._lost.setdefault("", 0)
         if not is_said:
-            self._report(
-                f"smdebug: {self._sink.place}: {reason}. Nothing more is sent; the training continues"
-            )
+            follows = "" if self._is_closing else ". Nothing more is sent; the training continues"
+            self._report(f"smdebug: {self._sink.place}: {reason}{follows}")
 
     def _drop_oldest(self) -> None:
         kept: deque[Record] = deque()
