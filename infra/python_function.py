@@ -67,6 +67,7 @@ class PythonFunction(Construct):
         )
         self.may("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
         self.timeout = timeout
+        self.is_trusted = is_trusted
         self.function = lambda_.Function(
             self,
             "Function",

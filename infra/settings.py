@@ -107,6 +107,12 @@ class Settings:
     """The beginning of every name; the names that CloudFormation chooses begin with `stack`."""
     tags: tuple[str, ...] = ()
     """`key=value` of each tag of every resource that can have one."""
+    vpc_subnets: tuple[str, ...] = ()
+    """The subnets of all functions; by default they are in no VPC of yours."""
+    custom_rule_subnets: tuple[str, ...] = ()
+    """The subnets of functions with custom rules, such as some without a way out; else `vpc_subnets`."""
+    vpc_security_groups: tuple[str, ...] = ()
+    """The security groups of functions in a VPC."""
     local: bool = False
     """For the local stack: the layer has no wheels. Nothing else differs."""
 
@@ -137,6 +143,11 @@ class Settings:
     def groups_at_once(self) -> int:
         """How many groups of rules one execution evaluates at once."""
         return max(2, min(40, self.account_concurrency // 5))  # an inline Map runs at most 40
+
+    @property
+    def subnets_of_custom_rules(self) -> tuple[str, ...]:
+        """The subnets of functions that run code of users."""
+        return self.custom_rule_subnets or self.vpc_subnets
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:

@@ -16,6 +16,7 @@ from infra.functions import Functions
 from infra.grants import grant
 from infra.landing_zone.conventions import follow_conventions
 from infra.landing_zone.keys import encrypt_all
+from infra.landing_zone.network import put_into_vpc
 from infra.outputs import Outputs
 from infra.packaging.core_layer import CoreLayer
 from infra.python_function import Shared
@@ -74,6 +75,7 @@ class TrainingDebugger(Construct):
             alarms_topic=self.alarms_topic_arn,
             backtests=backtests,
         )
+        put_into_vpc(self, settings)
         if foundation.key:
             encrypt_all(self, foundation.key)
         follow_conventions(self, settings)

@@ -26,6 +26,12 @@ class Zone(Protocol):
     def name_prefix(self) -> str: ...
     @property
     def tags(self) -> tuple[str, ...]: ...
+    @property
+    def vpc_subnets(self) -> tuple[str, ...]: ...
+    @property
+    def custom_rule_subnets(self) -> tuple[str, ...]: ...
+    @property
+    def vpc_security_groups(self) -> tuple[str, ...]: ...
 
 
 def problem_with(settings: Zone) -> str:
@@ -46,7 +52,7 @@ def problem_with(settings: Zone) -> str:
             f"name_prefix={prefix!r} cannot begin the names of buckets, functions and roles: use up to 19 "
             "lower-case letters, digits and hyphens, beginning with a letter."
         )
-    return _problem_with_tags(settings.tags)
+    return _problem_with_tags(settings.tags) or _problem_with_network(settings)
 
 
 def tags_of(entries: Iterable[str]) -> dict[str, str]:
@@ -78,4 +84,24 @@ def _problem_with_tags(entries: tuple[str, ...]) -> str:
             return f"tags: {key!r} is set twice; a resource has one value of each key."
     if len(entries) > _MOST_TAGS:
         return f"tags names {len(entries)} tags, and at most {_MOST_TAGS} fit beside those of CloudFormation."
+    return ""
+
+
+def _problem_with_network(settings: Zone) -> str:
+    """Lambda takes at most 16 subnets and five security groups."""
+    for name, ids, kind, most in (
+        ("vpc_subnets", settings.vpc_subnets, "subnet", 16),
+        ("custom_rule_subnets", settings.custom_rule_subnets, "subnet", 16),
+        ("vpc_security_groups", settings.vpc_security_groups, "sg", 5),
+    ):
+        for given in ids:
+            if not re.fullmatch(rf"{kind}-[0-9a-f]{{8,17}}", given):
+                return f"{name}: {given!r} is not an id: write {kind}-0123456789abcdef0."
+        if len(ids) > most:
+            return f"{name} names {len(ids)} ids, and Lambda takes at most {most}."
+    subnets = settings.vpc_subnets or settings.custom_rule_subnets
+    if subnets and not settings.vpc_security_groups:
+        return "Functions in subnets need vpc_security_groups, such as one that allows HTTPS to endpoints."
+    if settings.vpc_security_groups and not subnets:
+        return "vpc_security_groups has no effect without vpc_subnets or custom_rule_subnets."
     return ""

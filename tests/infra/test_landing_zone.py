@@ -12,7 +12,7 @@ from infra.outputs import CONSOLES
 from infra.settings import Settings, SettingsError
 from infra.training_debugger import TrainingDebugger
 from local_aws.template import Resolver
-from tests.infra.conftest import PREFIX, UNBUNDLED, Stack
+from tests.infra.conftest import PREFIX, UNBUNDLED, Stack, listed
 from tests.infra.test_stack import CHOSEN_NAMES, INSIDE_ANOTHER
 from tests.support.looking import each
 
@@ -96,6 +96,40 @@ def test_every_log_expires_after_the_setting(zone_stack: Stack):
     assert {log["RetentionInDays"] for log in logs} == {7}
 
 
+def test_every_function_is_in_its_subnets_and_untrusted_ones_in_theirs(zone_stack: Stack):
+    trusted = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    kinds = []
+    for function in zone_stack.of("AWS::Lambda::Function").values():
+        untrusted = function["Handler"] == "functions.handlers.run_custom_rule.handler"
+        assert function["VpcConfig"] == {
+            "SubnetIds": ["subnet-0aaaaaaaaaaaaaaaa"] if untrusted else trusted,
+            "SecurityGroupIds": ["sg-0123456789abcdef0"],
+        }
+        kinds.append(untrusted)
+    assert kinds.count(True) >= 2
+    assert kinds.count(False) >= 12
+
+
+def test_lambda_may_attach_a_function_and_the_code_in_it_may_not(zone_stack: Stack):
+    for function in each(zone_stack.of("AWS::Lambda::Function").values(), at_least=14):
+        of_network = [
+            statement
+            for statement in zone_stack.statements_of(function["Role"]["Fn::GetAtt"][0])
+            if "ec2:CreateNetworkInterface" in listed(statement["Action"])
+        ]
+        allowed, denied = sorted(of_network, key=lambda statement: str(statement["Effect"]))
+        assert (allowed["Effect"], denied["Effect"]) == ("Allow", "Deny")
+        assert set(denied["Action"]) <= set(allowed["Action"])
+        assert len(denied["Action"]) == 6
+        assert "Condition" not in allowed
+        assert denied["Condition"] == {"Null": {"lambda:SourceFunctionArn": "false"}}
+
+
+def test_without_subnets_functions_are_in_no_vpc(default_stack: Stack):
+    assert "VpcConfig" not in json.dumps(default_stack.resources)
+    assert "ec2:" not in json.dumps(default_stack.resources)
+
+
 @pytest.mark.parametrize("which", ["zone_stack", "full_stack"])
 def test_no_arn_names_a_partition(which: str, request: pytest.FixtureRequest):
     """China and GovCloud have others; the given ARNs of the settings are the user's own."""
@@ -156,6 +190,11 @@ def test_the_dashboard_has_an_address_in_every_partition(
         ({"tags": ("team=ml", "team=x")}, "'team' is set twice"),
         ({"tags": ("team=m*l",)}, "one that AWS refuses"),
         ({"tags": ("team=" + "x" * 257,)}, "longer than 256"),
+        ({"vpc_subnets": ("subnet-1",), "vpc_security_groups": ("sg-12345678",)}, "'subnet-1' is not an id"),
+        ({"vpc_subnets": ("subnet-12345678",)}, "need vpc_security_groups"),
+        ({"custom_rule_subnets": ("subnet-12345678",)}, "need vpc_security_groups"),
+        ({"vpc_security_groups": ("sg-12345678",)}, "has no effect without vpc_subnets"),
+        ({"vpc_security_groups": tuple(f"sg-1234567{n}" for n in range(6))}, "at most 5"),
         ({"tags": tuple(f"k{n}=v" for n in range(41))}, "names 41 tags"),
     ],
 )
