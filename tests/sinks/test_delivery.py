@@ -73,11 +73,11 @@ def test_a_tool_that_hangs_delays_nobody_and_its_loss_is_said_once():
     delivery = delivery_to(tool, said)
     for step in range(1000):
         delivery.put([numbers(step)])
-    delivery.put([OPENED])
+    delivery.put([OPENED, DIAGNOSIS])
     assert tool.is_asked.wait(SECONDS)
     assert not delivery.finish(0.0)
     assert said == [
-        "smdebug: Tool at http://host: 1,000 numbers and 1 message about a problem did not arrive. "
+        "smdebug: Tool at http://host: 1,000 numbers, 1 message about a problem and the diagnosis did not arrive. "
         "The run has all of it. Send it again: smdebug export tool a"
     ]
     gate.set()

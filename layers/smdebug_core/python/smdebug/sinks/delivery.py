@@ -20,6 +20,7 @@ from smdebug.sinks.sink import RunSink
 MOST_NUMBERS = 200_000
 """How many numbers may wait; then the oldest are lost. Problems and the diagnosis are never dropped."""
 _BATCH = 10_000
+_ONCE = ("diagnosis", "report")
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 
 
@@ -189,5 +190,7 @@ def _kind(record: Record) -> str:
 
 
 def _in_words(lost: dict[str, int]) -> str:
-    parts = [counted(count, kind) for kind, count in lost.items() if kind and count]
-    return " and ".join(parts) if parts else "the end of the run"
+    known = ((kind, count) for kind, count in lost.items() if kind and count)
+    parts = [f"the {kind}" if kind in _ONCE else counted(count, kind) for kind, count in known]
+    *first, last = parts or ["the end of the run"]
+    return f"{', '.join(first)} and {last}" if first else last
