@@ -77,8 +77,8 @@ def test_a_tool_that_hangs_delays_nobody_and_its_loss_is_said_once():
     assert tool.is_asked.wait(SECONDS)
     assert not delivery.finish(0.0)
     assert said == [
-        "smdebug: Tool at http://host: 1,000 numbers, 1 message about a problem and the diagnosis did not arrive. "
-        "The run has all of it. Send it again: smdebug export tool a"
+        "smdebug: Tool at http://host: 1,000 numbers, 1 message about a problem and the diagnosis did not "
+        "arrive. The run has all of it. Send it again: smdebug export tool a"
     ]
     gate.set()
 
