@@ -51,6 +51,10 @@ class CheckQueueInSqs:
         )
 
 
+_SOONEST = 2
+"""Seconds. A time that is past when the request arrives is accepted, but nothing says that it fires."""
+
+
 class OneShotSchedules:
     """EventBridge schedules that fire once: one per run for its silence, and others for its checks."""
 
@@ -74,7 +78,7 @@ class OneShotSchedules:
         It does not return to the queue that caused it: after about 16 times, Lambda ends such a loop.
         """
         client = self._client()
-        at = math.ceil(time.time() + after_seconds)
+        at = math.ceil(time.time() + max(after_seconds, _SOONEST))
         ((kind, run),) = ((key, message[key]) for key in ("check", "finish", "list") if key in message)
         # One of that name is the same message at the same second.
         with suppress(client.exceptions.ConflictException):

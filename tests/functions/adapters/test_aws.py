@@ -93,7 +93,7 @@ def test_a_function_that_the_queue_calls_leaves_its_checks_to_schedules(deployed
     assert inputs == {
         "check-1800000061": {"check": "runs/x"},
         "finish-1800001801": {"finish": "runs/x"},
-        "list-1800000001": {"list": "runs/x"},
+        "list-1800000003": {"list": "runs/x"},  # at once is soon: AWS does not promise to fire for the past
     }
 
 
