@@ -53,7 +53,7 @@ def sink_options(function: F) -> F:
         click.option("--into", metavar="ID", help="mlflow: log to this run of MLflow instead of a new one."),
         click.option(
             "--to",
-            metavar="PLACE",
+            metavar="TARGET",
             help="mlflow: the tracking server. wandb: the project. otlp: the endpoint. By default as the "
             "environment says.",
         ),

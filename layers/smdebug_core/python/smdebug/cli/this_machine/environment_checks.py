@@ -38,6 +38,8 @@ _EXTRAS = {
     "ui": ("starlette", "smdebug ui"),
     "mcp": ("mcp", "smdebug mcp"),
     "alerts": ("apprise", "alerts to chat and mail"),
+    "mlflow": ("mlflow", "runs in MLflow"),
+    "wandb": ("wandb", "runs in W&B"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),
     "xgboost": ("xgboost", "the hook for XGBoost"),
