@@ -74,7 +74,8 @@ class ModuleModes(DefaultRule):
     ) -> Iterator[tuple[str, tuple[str, str]]]:
         facts, modules = seen.facts, Modules.of(seen)
         training, gradients = facts["training"], facts.get("gradients")
-        if steps and not training and dependent:
+        # Without gradients it is a teacher that was called, and another model is trained.
+        if steps and not training and dependent and gradients is not False:
             yield (
                 "trained",
                 (

@@ -212,6 +212,19 @@ for step in range(4):
 """
 
 
+TEACHER = """
+teacher, student = Net(), Net()
+for model in (teacher, student):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(5 if model is teacher else 30):
+        with torch.no_grad():
+            wanted = teacher.eval()(torch.ones(2, 3)) if model is student else torch.ones(2, 3)
+        optimizer.zero_grad()
+        (model(torch.ones(2, 3)) - wanted).square().mean().backward()
+        optimizer.step()
+"""
+
+
 def watched_models(tmp_path, script):
     (tmp_path / "train.py").write_text(SEVERAL + script)
     options = ["--out-dir", "run", "--collections", "weights,losses", "--save-interval", 1]
@@ -234,6 +247,12 @@ def test_a_model_that_is_trained_after_another_takes_its_place(tmp_path):
     first, second = trial.tensor("Net_fc.weight").steps(), trial.tensor("Net-2_fc.weight").steps()
     assert second == list(range(15, 21))  # nine of its turns were the first one's last step
     assert first == [*range(15), *range(21, 27)]
+
+
+def test_a_student_takes_the_place_of_its_teacher_although_that_is_called_at_each_step(tmp_path):
+    _, trial = watched_models(tmp_path, TEACHER)
+    assert trial.tensor("Net_fc.weight").steps(smd.modes.TRAIN)[:5] == list(range(5))
+    assert len(trial.tensor("Net-2_fc.weight").steps(smd.modes.TRAIN)) == 21  # after its first turns
 
 
 def test_models_that_are_trained_against_each_other_share_steps(tmp_path):

@@ -247,9 +247,11 @@ class _Watcher:
 
     def _before_one(self, module: nn.Module, hook: Hook) -> None:
         model = self._model() if self._model is not None else None
+        is_to_train = module.training and torch.is_grad_enabled() and not in_backward()
         if module is model:
-            self._turns, self._has_turned = 0, False
-        elif module.training and torch.is_grad_enabled() and not in_backward():
+            if is_to_train and _is_trainable(module):  # not one that has become a teacher
+                self._turns, self._has_turned = 0, False
+        elif is_to_train:
             self._turns += self._has_turned
             self._has_turned = False
             if model is None or self._turns >= _TURNS:
@@ -329,6 +331,11 @@ class _Watcher:
 def _trainable_numbers(module: nn.Module) -> int:
     """The number of trained values in the module."""
     return sum(p.numel() for p in module.parameters() if p.requires_grad and not is_lazy(p))
+
+
+def _is_trainable(module: nn.Module) -> bool:
+    """Return whether any parameter of the module can get a gradient."""
+    return any(parameter.requires_grad for parameter in module.parameters())
 
 
 class _BeforeOneOfSeveral(Callback):
