@@ -19,7 +19,7 @@ _ENTRIES = (
         "UnreachedParameters",
         "Layers that are cut off from the loss, left out of the optimizer, or frozen.",
     ),
-    ("weights", "Adapters", "Adapters that cannot learn, or whose layers are trained, too."),
+    ("weights", "Adapters", "Adapters that cannot learn, or whose layers change, too."),
     (
         "layers",
         "ModuleModes",

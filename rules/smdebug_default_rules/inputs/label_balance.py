@@ -23,13 +23,20 @@ HALF, ROUNDING = 0.5, 1e-6
 """The mean at which yes is as common as no, and how far a variance may be from that of yes and no."""
 
 
+SORTED_STEPS, MOST_SORTED = 6, 64
+LEAST_ROWS, LEAST_CLASSES = 8, 3
+_SHUFFLE = (
+    "Shuffle the rows before they are put into batches: shuffle=True of the DataLoader, or a permutation of "
+    "rows and labels together at each epoch."
+)
 _LOST_CLASSES = "If the data has other classes, look for a filter, comparison or conversion that lost them."
 
 
 class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it.
 
-    It also fires when all labels are of one class, if the model ends with a layer that has others to choose.
+    It also fires when all labels are of one class, if the model ends with a layer that has others to choose,
+    and when rows come sorted, so that each batch has a class of its own.
     """
 
     cause = "imbalance"
@@ -48,6 +55,9 @@ class LabelBalance(DefaultRule):
         self.total = 0
         self.losses = loss_history.empty()
         self.first: int | None = None
+        self.alone: list[list[int]] = []
+        """Step and class of the newest batches in a row that are sorted by class, or of one class."""
+        self.is_mixed = False
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss_history.extend(self.losses, *finite_losses(seen))
@@ -60,6 +70,7 @@ class LabelBalance(DefaultRule):
         self.targets[largest] = self.targets.get(largest, 0.0) + count * largest_share
         self.total += count
         self.first = seen.step if self.first is None else self.first
+        yield from self._sorted(seen, terms[0])
         commonest = max(self.targets, key=lambda known: self.targets[known])
         share = self.targets[commonest] / self.total
         if share < LIMIT:
@@ -92,6 +103,41 @@ class LabelBalance(DefaultRule):
                 f"always guessing class {commonest} is right {share:.1%} of the time",
             ),
             advice=self.advice["imbalance"],
+        )
+
+    def _sorted(self, seen: ObservedStep, term: Mapping[str, Any]) -> Iterator[Finding]:
+        """Judge batches of one class each, or of two that follow each other, from the first one on."""
+        rows, classes = int(term.get("targets") or 0), int(term.get("classes") or 0)
+        is_sorted = (
+            term.get("of_a_layer") is True
+            and rows == term.get("rows")
+            and rows >= LEAST_ROWS
+            and classes >= LEAST_CLASSES
+            and round(float(term.get("changes", 1)) * (rows - 1))
+            == int(term.get("classes_seen") or 0) - 1
+            <= 1
+        )
+        self.is_mixed = self.is_mixed or not is_sorted
+        if self.is_mixed:
+            return
+        self.alone = [*self.alone, [seen.step, int(term["largest_class"])]][-MOST_SORTED:]
+        different = {known for _, known in self.alone}
+        if len(self.alone) < SORTED_STEPS or len(different) < 2:
+            return
+        yield self.finding(
+            f"Each of {len(self.alone)} saved batches has rows of one class, or of two in a row, and "
+            f"{len(different)} classes were seen so far: the rows are sorted by class",
+            since=self.first or 0,
+            tensor="loss",
+            statistic="classes of a batch",
+            value=int(term["classes_seen"]),
+            limit=classes,
+            title="Each batch has a class of its own",
+            why=(
+                f"{term['classes_seen']} of {classes} classes in a batch of {rows} rows, at "
+                f"{len(self.alone)} saved steps in a row",
+            ),
+            advice=(_SHUFFLE,),
         )
 
     def _all_alike(self, term: Mapping[str, Any], commonest: int) -> Iterator[Finding]:

@@ -13,8 +13,22 @@ LEAST_PASSES = 3
 REPEATS = 2
 
 
+EXACT = 1e-3
+"""How close to a share of the passes a factor is one that was computed from them."""
+_ONCE = (
+    "Divide the loss by the number of passes once: a trainer may do so already, such as Accelerate's "
+    "accumulate() or a loss that is given num_items_in_batch."
+)
+_RESET = (
+    "Call optimizer.zero_grad() once per step, after optimizer.step(), and not before each backward pass."
+)
+
+
 class AccumulationScale(DefaultRule):
-    """Fires when several backward passes make one step, and the loss is not divided by their number."""
+    """Fires when several backward passes make one step, and the loss is not divided by their number.
+
+    Also where it is divided by it twice, or where gradients are reset between the passes.
+    """
 
     cause = "accumulation scale"
     needs = "no optimizer step with its backward passes and its loss was saved"
@@ -31,6 +45,7 @@ class AccumulationScale(DefaultRule):
         self.factor: float | None = None
         self.passes = 0
         self.scale: float | None = None
+        self.others: dict[str, list[int]] = {}
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
@@ -47,6 +62,7 @@ class AccumulationScale(DefaultRule):
         # The passes of steps that a scaler skipped are counted with those of the next step.
         before, self.passes = self.passes, passes
         scale_before, self.scale = self.scale, facts.get("loss_scale")
+        yield from self._others(seen, passes, passes == before)
         is_summed = passes >= LEAST_PASSES and abs(self.factor) > 0.75
         is_steady = passes == before and self.scale == scale_before
         if not is_summed or not (is_steady or not self.seen_at):
@@ -74,3 +90,43 @@ class AccumulationScale(DefaultRule):
                 self.advice["accumulation scale"][1],
             ),
         )
+
+    def _others(self, seen: ObservedStep, passes: int, is_steady: bool) -> Iterator[Finding]:
+        """Judge passes whose losses are divided by their number, as they should be or once more."""
+        factor = abs(self.factor or 1.0)
+        is_twice = passes >= LEAST_PASSES and abs(factor * passes**2 - 1) < EXACT
+        is_once = passes >= LEAST_PASSES and abs(factor * passes - 1) < EXACT
+        now = {"twice": is_twice, "reset": is_once and seen.facts.get("reset_between_passes") is True}
+        self.others = {
+            name: [*self.others.get(name, ()), seen.step][:REPEATS]
+            for name, is_so in now.items()
+            if is_so and (is_steady or name not in self.others)
+        }
+        for name, steps in self.others.items():
+            if len(steps) < REPEATS:
+                continue
+            is_divided_twice = name == "twice"
+            what = (
+                f"is divided by {passes} twice, and so multiplied by {factor:.3g}"
+                if is_divided_twice
+                else "is divided by it, but gradients are reset between them: only the last one counts"
+            )
+            yield self.finding(
+                f"{passes} backward passes make one step of the optimizer, and the loss {what}",
+                since=steps[0],
+                tensor="loss",
+                statistic="backward passes times the factor of the loss",
+                value=passes * factor if is_divided_twice else 1 / passes,
+                limit=1.0,
+                title=(
+                    "Accumulated losses are divided twice"
+                    if is_divided_twice
+                    else "Gradients are reset while they accumulate"
+                ),
+                why=(
+                    f"{passes} passes times {factor:.3g} is {passes * factor:.3g}; a mean would have 1"
+                    if is_divided_twice
+                    else f"1 of {passes} batches has an effect on the step",
+                ),
+                advice=(_ONCE if is_divided_twice else _RESET,),
+            )

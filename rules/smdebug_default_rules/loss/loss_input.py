@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
@@ -32,6 +34,30 @@ _AXIS = (
     "out and give the raw outputs to cross_entropy."
 )
 _SHAPES = "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N]."
+_MINUS = (
+    "Give the optimizer the criterion itself, without a minus: optimizers minimise. A gain that should rise, "
+    "such as an entropy, needs the minus; an error does not."
+)
+_END = (
+    "End the model with the last linear layer, without {}, or bring the targets into the range that it has, "
+    "{}, as (y - min) / (max - min) does."
+)
+_ERRORS = frozenset(
+    (
+        "cross entropy",
+        "mean squared error",
+        "smooth L1",
+        "Huber",
+        "binary cross entropy",
+        "binary cross entropy with logits",
+        "Kullback-Leibler divergence",
+    )
+)
+"""Criteria that are 0 at best."""
+_REGRESSIONS = frozenset(("mean squared error", "smooth L1", "Huber"))
+_RANGES = {"ReLU": (0.0, math.inf), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
+"""What a model can return that ends with such a layer."""
+_LEAST_TARGETS = 8
 _TWICE = "{} is applied twice"
 _LOGS_WANTED = "The loss needs log-probabilities"
 
@@ -92,7 +118,8 @@ _RAW = _Wrong(
 class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
 
-    Also for a softmax over the wrong axis, and for a single class.
+    Also for a softmax over the wrong axis, a single class, an error that is maximised, and targets that the
+    last layer cannot return.
     """
 
     cause = "loss input"
@@ -117,6 +144,9 @@ class LossInput(DefaultRule):
             return
         place = self._place(seen)
         found = dict(_problems(loss, _Output.of(seen, place), seen.step))
+        if len(seen.facts.get("optimizers") or ()) == 1:
+            found |= _maximised(loss)
+        found |= _out_of_reach(seen, loss, place)
         self.since = {what: self.since.get(what, seen.step) for what in found}
         for what, problem in found.items():
             yield self.finding(
@@ -187,6 +217,60 @@ def _problems(loss: Mapping[str, Any], output: _Output, step: int) -> Iterator[t
     shape = loss.get("broadcast")
     if shape:
         yield "broadcast", _broadcast(shape, output.shape)
+
+
+def _maximised(loss: Mapping[str, Any]) -> dict[str, _Problem]:
+    """Return what is wrong if the only term of a loss is an error, times a negative number."""
+    terms: Sequence[Mapping[str, Any]] = loss.get("terms") or []
+    factor = float(loss.get("factor") or 1.0)
+    if len(terms) != 1 or factor >= 0 or "value" not in loss or terms[0].get("criterion") not in _ERRORS:
+        return {}
+    name = terms[0]["criterion"]
+    return {
+        "maximised": _Problem(
+            f"the {name} is multiplied by {factor:g} before the backward pass: the optimizer makes it as "
+            "large as it can",
+            "The error is maximised",
+            _MINUS,
+            (f"The loss is {loss['value']:.4g}; {name} is 0 at best and rises from there",),
+        )
+    }
+
+
+def _out_of_reach(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> dict[str, _Problem]:
+    """Return what is wrong if many targets lie outside of what the last layer of the model can return."""
+    terms: Sequence[Mapping[str, Any]] = loss.get("terms") or []
+    outputs, modules = seen.statistics("outputs"), Modules.of(seen)
+    if len(terms) != 1 or outputs is None or place not in outputs or not modules.classes:
+        return {}
+    term, last = terms[0], list(modules.classes)[-1]
+    kind, output = modules.classes[last], f"{last}_output_0"
+    known = term.get("means") and term.get("of_a_layer") and term.get("target_rows", 0) >= _LEAST_TARGETS
+    if not known or term.get("criterion") not in _REGRESSIONS or kind not in _RANGES or output not in outputs:
+        return {}
+    if outputs.row(output) != outputs.row(place):
+        return {}  # something comes after that layer
+    low, high = _RANGES[kind]
+    mean = float(np.mean(term["means"]))
+    spread = float(np.mean(np.square(term["means"])) - mean**2 + np.mean(term["variances"])) ** 0.5
+    lowest, highest = float(term["lowest"]), float(term["highest"])
+    is_below = mean < low + spread / 4 and lowest < low - spread
+    is_above = mean > high - spread / 4 and highest > high + spread
+    if not (is_below or is_above):
+        return {}
+    between = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} and more"
+    return {
+        "targets out of reach": _Problem(
+            f"the model ends with {modules.described(last)}, which returns {between}, and targets are "
+            f"{lowest:.4g} to {highest:.4g}: it cannot return most of what it should",
+            "Targets are out of the model's reach",
+            _END.format(kind, between),
+            (
+                f"Targets have a mean of {mean:.4g} and a spread of {spread:.3g}, and the model returns "
+                f"{between}",
+            ),
+        )
+    }
 
 
 def _other_axis(term: Mapping[str, Any], loss: float | None, step: int) -> _Problem:

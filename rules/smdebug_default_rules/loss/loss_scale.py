@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
+from smdebug_default_rules.tensors import Parameters
 
 LOWEST = 2.0
 LOW = 1024.0
 SKIPPED = 6
 
 
+SMALLEST = 2.0**-14
+"""Below this, numbers of float16 have fewer digits, until they are 0 below 2**-24."""
+MOST_OF_WEIGHTS, SOME_ZEROS = 0.5, 0.01
+LEAST_STEPS = 3
+_SCALER = (
+    "Scale the loss: scaler = torch.amp.GradScaler(), scaler.scale(loss).backward(), scaler.step(optimizer), "
+    "scaler.update()."
+)
+_BFLOAT = "Or use bfloat16, which has the range of float32 and needs no scale."
+
+
 class LossScale(DefaultRule):
-    """Fires when the scaler of mixed precision falls below 2, or skips many steps in a row."""
+    """Fires when the scaler of mixed precision falls below 2, or skips many steps in a row.
+
+    Also where float16 is used without one and gradients are too small for it.
+    """
 
     cause = "scaler"
     advice: ClassVar[Advice] = {
@@ -32,11 +50,12 @@ class LossScale(DefaultRule):
         self.skipped_count = 0
         self.first_scale: float | None = None
         self.fell_since: int | None = None
+        self.underflow: list[int] = []
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         scale = seen.facts.get("loss_scale")
         if not isinstance(scale, int | float):
-            self.lacks("no gradient scaler was used")
+            yield from self._unscaled(seen)
             return
         self.first_scale = scale if self.first_scale is None else self.first_scale
         if scale < self.first_scale and self.fell_since is None:
@@ -60,3 +79,39 @@ class LossScale(DefaultRule):
                 title="The loss scale collapses" if collapsed else "Steps are skipped again and again",
                 why=(f"Scale {scale:g}, {self.first_scale:g} at first, where {LOW:g} and more are usual",),
             )
+
+    def _unscaled(self, seen: ObservedStep) -> Iterator[Finding]:
+        """Judge the gradients of a training in float16 that has no scaler."""
+        table, factor = Parameters.of(seen), (seen.facts.get("loss") or {}).get("factor") or 1.0
+        if seen.facts.get("autocast") != "float16" or table is None or abs(factor) > 1:
+            self.lacks("no gradient scaler was used")
+            return
+        if not seen.facts.get("optimizer_steps"):
+            return
+        weights = table.is_weight & ~table.is_frozen & table.has_gradient
+        largest = np.maximum(table.gradient("max"), -table.gradient("min"))
+        zeros = table.gradient("zeros") / np.maximum(table.gradient("count"), 1)
+        small = where(weights & (largest < SMALLEST) & (zeros > SOME_ZEROS))
+        if len(small) <= MOST_OF_WEIGHTS * np.count_nonzero(weights):
+            self.underflow = []
+            return
+        self.underflow = [*self.underflow, seen.step][:LEAST_STEPS]
+        if len(self.underflow) < LEAST_STEPS:
+            return
+        place = max(small, key=lambda at: float(zeros[at]))
+        yield self.finding(
+            f"Layers compute in float16 without a gradient scaler, and the gradients of {len(small)} of "
+            f"{np.count_nonzero(weights)} weights are all below {SMALLEST:.1e}, too small for it: "
+            f"{zeros[place]:.0%} of those of {table.names[place]} are 0",
+            since=self.underflow[0],
+            tensor=table.names[place],
+            statistic="largest gradient",
+            value=float(largest[place]),
+            limit=SMALLEST,
+            title="Gradients underflow in float16",
+            why=(
+                f"{table.names[place]}: {largest[place]:.2g} at most, and {zeros[place]:.0%} are 0; float16 "
+                f"loses digits below {SMALLEST:.1e}",
+            ),
+            advice=(_SCALER, _BFLOAT),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,13 @@ CHANCE_OF_WEIGHTED = 0.99
 FALL = 0.02
 SIGNIFICANT = 2.5
 """A slope of this many standard errors is not chance: the loss falls, if slowly."""
+LEAST_ZEROS = 10
+_ZERO, _ZERO_SQUARED = 1e-6, 1e-10
+"""Below these, a divergence is 0, and a squared error as a share of the square of its targets."""
+_ITSELF = (
+    "Look at where the targets come from: a teacher or a reference that is the trained model itself, or a "
+    "copy of it, gives what the model gives. Make the student another model, or load the teacher's weights."
+)
 LEAST_BESIDE_A_CONSTANT = 300
 """A model may need this many steps to bring its output to the height of the targets, or past a plateau."""
 
@@ -46,6 +53,7 @@ class StuckLoss(DefaultRule):
 
     It also fires when the loss is no better than that of always predicting the same: the mean of the targets,
     or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
+    And it fires for an error that is zero from the first step on: the model is compared with itself.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
     are not judged: they need not fall. That of an imported run is, if its log shows a supervised training.
@@ -91,6 +99,9 @@ class StuckLoss(DefaultRule):
         terms = loss.get("terms") or []
         self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
         is_known = len(terms) == 1 and len(facts.get("optimizers") or ()) == 1
+        if len(terms) == 1 and self._is_zero(terms[0], facts.get("optimizers") or ()):
+            yield self._compares_with_itself(terms[0])
+            return
         if not is_known and not facts.get(LOSS_SHOULD_FALL):
             self.looked = False
             return
@@ -134,6 +145,33 @@ class StuckLoss(DefaultRule):
                 limit=start if math.isnan(chance) else share * chance,
                 **self._case(seen, risen is not None),
             )
+
+    def _is_zero(self, term: Mapping[str, Any], optimizers: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether an error that is 0 at best was nothing but what rounding leaves from the first step on."""
+        if any(optimizer.get("class") == "LBFGS" for optimizer in optimizers):
+            return False  # whose first step may reach the solution
+        criterion = term.get("criterion")
+        least = _ZERO if criterion == "Kullback-Leibler divergence" else 0.0
+        if criterion == constant_prediction.SQUARED and term.get("means"):
+            least = _ZERO_SQUARED * float(np.mean(np.square(term["means"])) + np.mean(term["variances"]))
+        # The first may be of a training before, whose last steps were not saved.
+        first, last = self.losses["first"][loss_history.FIRST - LEAST_ZEROS :], self.losses["last"]
+        since = last[-(self.losses["count"] - loss_history.FIRST + LEAST_ZEROS) :]
+        return len(first) == LEAST_ZEROS and least > 0 and max(map(abs, (*first, *since))) <= least
+
+    def _compares_with_itself(self, term: Mapping[str, Any]) -> Finding:
+        now = level(self.losses["last"])
+        return self.finding(
+            f"The loss was {now:.2g} from the first of {self.losses['count']} steps on: the outputs are what "
+            "they are compared with, and there is nothing to learn",
+            since=self.losses["since"] or 0,
+            tensor="loss",
+            statistic="median of the last losses",
+            value=now,
+            title="The loss is zero from the first step",
+            why=(f"{now:.2g} at all {self.losses['count']} steps, of a {term['criterion']}",),
+            advice=(_ITSELF,),
+        )
 
     def _case(self, seen: ObservedStep, has_risen: bool = False) -> dict[str, Any]:
         """The numbers that convince, and what to try: scales that explain it come before the labels."""

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.arrays import where
+from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
@@ -20,6 +22,10 @@ _MATRIX = re.compile(
     r"^(?:(?P<layer>.*?)[._])?lora_?(?P<matrix>a|b|down|up)(?P<rest>[._].*)?$", re.IGNORECASE
 )
 _FIRST = ("a", "down")
+MOST_COMPARED = 32
+CHANGED, KEPT = 5e-3, 0.5
+"""A value that changes by more than this share of a weight's size is no rounding; and an adapter whose second
+matrix keeps half of its size did not begin anew, as one does that is merged on purpose now and then."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,10 @@ _ATTACH = (
     "Attach the adapters before the optimizer is made, and give it every parameter with requires_grad: "
     "[p for p in model.parameters() if p.requires_grad]."
 )
+_MERGED = (
+    "Merge adapters once, after the training (merge_and_unload()). To merge during the training, take them "
+    "out again with unmerge_adapter(), or start lora_B at zero again."
+)
 _CALLED = (
     "Compare target_modules with the names in model.named_modules(), and check that the forward calls the "
     "adapted layer."
@@ -49,10 +59,11 @@ _CALLED = (
 
 
 class Adapters(DefaultRule):
-    """Fires when adapters have no optimizer, get no gradient or stay zero, or their layers are trained, too.
+    """Fires when adapters have no optimizer, get no gradient or stay zero, or their layers change, too.
 
     Adapters are pairs of parameters named lora_A and lora_B, or lora_down and lora_up. Each has to be found
-    at three saved optimizer steps in a row.
+    at three saved optimizer steps in a row. A frozen layer that changes while its adapter is kept is reported
+    at once: the adapter was merged into it, and is added once more.
     """
 
     cause = "adapter"
@@ -72,6 +83,12 @@ class Adapters(DefaultRule):
         self.since: dict[str, int] = {}
         self.waiting: list[str] | None = None
         """The layers of which no adapter has had a gradient; None before the first step."""
+        self.bases: dict[str, list[float]] = {}
+        """Some values of the frozen weight of each adapted layer."""
+        self.sizes: dict[str, float] = {}
+        """The size of each adapter's second matrix."""
+        self.merged: dict[str, int] = {}
+        """The layers that their adapter was merged into, and since when."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -92,6 +109,41 @@ class Adapters(DefaultRule):
         self.steps = {key: self.steps.get(key, 0) + 1 for key in named}
         self.since = {key: self.since.get(key, seen.step) for key in named}
         yield from self._reported(seen, table, found, len(adapters))
+        self._compare_bases(seen, table, adapters)
+        for layer, since in self.merged.items():
+            yield self._merged_finding(seen, layer, since, len(adapters))
+
+    def _compare_bases(self, seen: ObservedStep, table: Parameters, adapters: list[Adapter]) -> None:
+        """Note the frozen layers that have changed since the last step, unless their adapters began anew."""
+        samples = seen.samples("parameters")
+        for adapter in adapters:
+            base, second = adapter.base, float(table.column("rms")[adapter.second])
+            sample = None if base is None or not table.is_frozen[base] else samples.get(table.names[base])
+            if sample is None or base is None or not np.isfinite(sample).all():
+                self.bases.pop(adapter.layer, None)
+                continue
+            before, size = self.bases.get(adapter.layer), self.sizes.get(adapter.layer, 0.0)
+            values = rounded(sample[:MOST_COMPARED].tolist())
+            if before is not None and len(before) == len(values) and second > KEPT * size > 0:
+                change = float(np.abs(np.subtract(values, before)).max())
+                if change > CHANGED * float(table.column("rms")[base]):
+                    self.merged.setdefault(adapter.layer, seen.step)
+            self.bases[adapter.layer], self.sizes[adapter.layer] = values, rounded((second,))[0]
+
+    def _merged_finding(self, seen: ObservedStep, layer: str, since: int, count: int) -> Finding:
+        return self.finding(
+            f"The frozen weight of {Modules.of(seen).described(layer)} changed by step {since}, and its "
+            f"adapter was kept: it was merged into the layer, and is added to it once more. That is so of "
+            f"{len(self.merged)} of {count} adapters",
+            since=since,
+            tensor=layer,
+            statistic="merged adapters",
+            value=len(self.merged),
+            limit=0,
+            title="Adapters are merged and still added",
+            why=(f"{len(self.merged)} of {count} layers changed although they are frozen, by step {since}",),
+            advice=(_MERGED,),
+        )
 
     def _reported(
         self, seen: ObservedStep, table: Parameters, found: list[tuple[str, Adapter, int]], count: int
@@ -143,7 +195,8 @@ _TITLES = {
 _ADVICE = {
     _NO_OWNER: _ATTACH,
     _BOTH_ZERO: "Start lora_A at random and only lora_B at zero.",
-    _STAYS_ZERO: "Look for what keeps lora_B at zero: a mask, a copy, or an optimizer without it. " + _ATTACH,
+    _STAYS_ZERO: "Look for what keeps lora_B at zero: requires_grad = False, a mask, a copy, or an optimizer "
+    "without it. " + _ATTACH,
     _NOT_CALLED: _CALLED,
     _TRAINED_BASE: "Freeze the model before the adapters are attached: model.requires_grad_(False).",
 }
@@ -164,6 +217,8 @@ def _problems(
             yield _NO_OWNER, adapter, first if table.has_gradient[first] else second
         elif size[first] == 0 and size[second] == 0:
             yield _BOTH_ZERO, adapter, first
+        elif size[second] == 0 and table.is_frozen[second]:
+            yield _STAYS_ZERO, adapter, second
         elif adapter.layer in waiting:
             is_used = f"{modules.layer_of(adapter.layer + '.weight')}_output_0" in used
             if adapter.base is not None and is_used and table.has_gradient.any():

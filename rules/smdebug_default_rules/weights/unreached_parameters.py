@@ -29,6 +29,11 @@ _REGISTER = (
 _PARAMETER = (
     "Make the tensor an nn.Parameter before the optimizer is made: model.parameters() has no plain tensors."
 )
+_NO_LOSS = (
+    "Add the loss of this output to the one that backward() is called on, or remove the layers that make it."
+)
+HEAD_STEPS, HEAD_FAR = 10, 50
+"""An output may be trained later: it is reported after so many saved steps, so far apart."""
 _FROZEN = (
     "Check the loop or the pattern that sets requires_grad = False: it matches the weights of every layer."
 )
@@ -37,7 +42,8 @@ _FROZEN = (
 class UnreachedParameters(DefaultRule):
     """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained.
 
-    An optimizer lacks the layers that a model keeps in a plain list, too.
+    An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
+    several results and no loss is computed from one of them.
     """
 
     cause = "no gradient"
@@ -99,6 +105,18 @@ class UnreachedParameters(DefaultRule):
                 f"{len(cut)} of {int(table.is_weight.sum())} weights had no gradient at "
                 f"{self.steps} saved steps",
                 _DETACHED,
+            )
+        heads = self._heads(seen, table, reached)
+        for name, output in heads:
+            yield self._finding(
+                name,
+                f"{name} had no gradient at any of {self.steps} saved steps, although the model returns what "
+                f"{modules.described(modules.layer_of(name))} gives, {output}: no loss is computed from it",
+                self.steps,
+                "An output of the model has no loss",
+                f"{len(heads)} of {int(table.is_weight.sum())} weights had no gradient at {self.steps} saved "
+                "steps, and give an output of the model",
+                _NO_LOSS,
             )
         unowned = self._unowned(seen, table)
         for name in unowned:
@@ -163,6 +181,25 @@ class UnreachedParameters(DefaultRule):
         places = where(expected & table.is_weight)
         first = next((at for at, place in enumerate(places) if table.names[place] in reached), None)
         return [table.names[place] for place in places[:first]] if first else []
+
+    def _heads(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> list[tuple[str, str]]:
+        """The trained weights without a gradient that give one of several results, each with its name."""
+        if self.steps < HEAD_STEPS or seen.step - (self.first or 0) < HEAD_FAR:
+            return []
+        outputs, modules = seen.statistics("outputs"), Modules.of(seen)
+        start = modules.output.removesuffix("0")
+        results = [] if outputs is None else [name for name in outputs.names if name.startswith(start)]
+        if outputs is None or len(results) < 2 or not reached:
+            return []
+        found = []
+        for place in where(~table.is_frozen & table.present & (table.owners >= 0) & table.is_weight):
+            given = f"{table.layers[place]}_output_0"
+            if table.names[place] in reached or given not in outputs or given in results:
+                continue
+            row = outputs.row(given)
+            same = [name for name in results if outputs.row(name) == row and row["std"] > 0]
+            found += [(table.names[place], name) for name in same[:1]]
+        return found
 
     def _unowned(self, seen: ObservedStep, table: Parameters) -> list[str]:
         """The weights with a gradient and without an optimizer, if most others have one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.smdebug_default_rules.made_steps import Steps
@@ -37,12 +38,14 @@ class Adapted(Steps):
         self.lasting["optimizers"] = [{"class": "SGD", "groups": [{"parameters": names, "others": 0}]}]
 
     def refresh(self) -> None:
+        before = self.kinds.get("parameters", {})
         super().refresh()
         if not hasattr(self, "zeros"):
             return
         names = {self.name(part, layer): SHAPES[part] for layer in LAYERS for part in SHAPES}
         owned = self.lasting["optimizers"][0]["groups"][0]["parameters"]
         parameters = {name: self.normal(*shape) for name, shape in names.items()}
+        parameters |= {name: before[name] for name in self.lasting["frozen"] if name in before}
         for name in parameters:
             if name in self.zeros or (not self.has_started and name.endswith(self.parts["second"][-6:])):
                 parameters[name][:] = 0
@@ -172,3 +175,48 @@ def test_a_name_that_only_ends_in_lora_is_no_adapter(steps):
     steps.parts = {**NAMES, "first": "Net_{}.flora_a.weight", "second": "Net_{}.flora_b.weight"}
     steps.own(["Net_q.base.weight"])
     assert found(steps) == []
+
+
+@pytest.fixture
+def merging(steps):
+    """Ten steps of a fine-tuning; at the sixth, a frozen weight changes, and the test changes its adapter."""
+
+    def written(factor=1.0, *, change=0.1):
+        steps.write(steps=5)
+        base, second = (steps.name(part, "v") for part in ("base", "second"))
+        steps.kinds["parameters"][base] = steps.kinds["parameters"][base] + np.float32(change)
+        steps.kinds["parameters"][second] *= np.float32(factor)
+        return steps.write(steps=5)
+
+    return written
+
+
+def test_an_adapter_that_is_merged_and_still_added_is_found_at_that_step(merging):
+    found = merging().evaluate("Adapters")
+    assert [(step, finding.since, finding.title) for step, finding in found] == [
+        (step, 5, "Adapters are merged and still added") for step in range(5, 10)
+    ]
+    assert found[0][1].tensor == "Net_v"
+    assert found[0][1].advice[0].startswith("Merge adapters once")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"factor": 0.0},  # merged on purpose, and begun anew
+        {"change": 1e-4},  # what merging and taking out again leaves
+        {"change": 0.0},
+    ],
+)
+def test_an_adapter_may_be_merged_and_begin_anew(merging, changes):
+    assert merging(**changes).evaluate("Adapters") == []
+
+
+def test_a_frozen_second_matrix_stays_zero(steps):
+    seconds = [steps.name("second", layer) for layer in LAYERS]
+    steps.lasting["frozen"] = [*steps.lasting["frozen"], *seconds]
+    steps.zeros = tuple(seconds)
+    steps.own([steps.name("first", layer) for layer in LAYERS])
+    steps.without_gradient = tuple(steps.name("first", layer) for layer in LAYERS)
+    titles = {finding.title for _, finding in steps.write(steps=4).evaluate("Adapters")}
+    assert titles == {"Adapters stay zero"}

@@ -16,6 +16,7 @@ from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
+from tests.smdebug_default_rules.slips import test_slips as slips
 from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
@@ -357,5 +358,14 @@ RUNS = [
     ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
     ("CollapsedRepresentation", lambda: coded(12, embedding=0.2, then=0.995)),
     ("CollapsedRepresentation", lambda: coded(12, variances=0.5, then=1e-6)),
+    ("LossInput", slips.maximised),
+    ("LossInput", slips.ending),
+    ("LossInput", lambda: slips.ending("Sigmoid", means=[5.5], lowest=1.0, highest=10.0)),
+    ("AccumulationScale", lambda: slips.passes(8, 1 / 64)),
+    ("AccumulationScale", lambda: slips.passes(4, 1 / 4, reset=True)),
+    ("LossScale", slips.half),
+    ("LabelBalance", slips.ordered),
+    ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
+    ("UnreachedParameters", slips.headed),
 ]
 """A rule and a run in which it finds something."""

@@ -82,6 +82,21 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("7 values share a sum of 1, where 10 classes should: guessing gives 1.946, not 2.303",),
             "Take the softmax over the axis of the classes,",
         ),
+        (
+            "The error is maximised",
+            ("The loss is -2.3; cross entropy is 0 at best and rises from there",),
+            "Give the optimizer the criterion itself, without",
+        ),
+        (
+            "Targets are out of the model's reach",
+            ("Targets have a mean of 0 and a spread of 1, and the model returns 0 and more",),
+            "End the model with the last linear",
+        ),
+        (
+            "Targets are out of the model's reach",
+            ("Targets have a mean of 5.5 and a spread of 1, and the model returns 0 to 1",),
+            "End the model with the last linear",
+        ),
     ],
     "GradientsNotReset": [
         (
@@ -142,6 +157,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "A plain tensor is not trained",
             ("1 parameter of Net.scale at 2 saved steps in a row, of which the optimizer has 0",),
             "Make the tensor an nn.Parameter before",
+        ),
+        (
+            "An output of the model has no loss",
+            ("1 of 4 weights had no gradient at 51 saved steps, and give an output of the model",),
+            "Add the loss of this output to",
         ),
     ],
     "ModuleModes": [
@@ -300,6 +320,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("4 passes times 1 is 4; a mean would have 1",),
             "Divide the loss of each micro-batch by 4",
         ),
+        (
+            "Accumulated losses are divided twice",
+            ("8 passes times 0.0156 is 0.125; a mean would have 1",),
+            "Divide the loss by the number of",
+        ),
+        (
+            "Gradients are reset while they accumulate",
+            ("1 of 4 batches has an effect on the step",),
+            "Call optimizer.zero_grad() once per step, after optimizer.step(),",
+        ),
     ],
     "ComputePrecision": [
         (
@@ -318,6 +348,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Steps are skipped again and again",
             ("Scale 1000, 1000 at first, where 1024 and more are usual",),
             "Look for the layer or the loss that overflows",
+        ),
+        (
+            "Gradients underflow in float16",
+            ("Net_0.weight: 1e-06 at most, and 30% are 0; float16 loses digits below 6.1e-05",),
+            "Scale the loss: scaler = torch.amp.GradScaler(), scaler.scale(loss).backward(),",
         ),
     ],
     "LossSpike": [
@@ -455,6 +490,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("In 250 steps the loss did not fall; from step to step it varies by 0.011",),
             "Look at what changed where the loss rose:",
         ),
+        (
+            "The loss is zero from the first step",
+            ("1e-09 at all 20 steps, of a Kullback-Leibler divergence",),
+            "Look at where the targets come from:",
+        ),
     ],
     "Generalisation": [
         (
@@ -569,6 +609,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1024 labels, 1 class",),
             "Look for a filter, a comparison or a conversion",
         ),
+        (
+            "Each batch has a class of its own",
+            ("1 of 10 classes in a batch of 32 rows, at 6 saved steps in a row",),
+            "Shuffle the rows before they are put",
+        ),
     ],
     "RevealedTargets": [
         (
@@ -647,7 +692,7 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         (
             "Adapters stay zero",
             ("2 of 2 adapters, at 3 saved steps in a row",),
-            "Look for what keeps lora_B at zero: a mask,",
+            "Look for what keeps lora_B at zero: requires_grad",
         ),
         (
             "Adapters are not used",

@@ -135,6 +135,7 @@ def test_the_factor_of_a_loss_is_the_product_of_its_constants():
     assert describe(loss).factor == 1
     assert describe(loss / 4).factor == pytest.approx(0.25)
     assert describe(2 * loss / 8).factor == pytest.approx(0.25)
+    assert describe(-loss / 4).factor == pytest.approx(-0.25)
     assert describe(loss * torch.tensor(65536.0)).factor == pytest.approx(65536)
 
 

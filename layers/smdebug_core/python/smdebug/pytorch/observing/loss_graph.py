@@ -29,6 +29,7 @@ _CRITERIA = {
     "KlDivBackward0": "Kullback-Leibler divergence",
 }
 _SCALING = ("DivBackward0", "MulBackward0", "MulBackward1", "DivBackward1")
+_NEGATION = "NegBackward0"
 _RESHAPING = (
     "ViewBackward0",
     "ReshapeAliasBackward0",
@@ -108,7 +109,7 @@ class LossGraph(NamedTuple):
 
     terms: tuple[LossTerm, ...]
     factor: float
-    """What the loss was multiplied with after its criteria: 0.25 where it was divided by 4."""
+    """What the loss was multiplied with after its criteria: 0.25 where it was divided by 4, -1 by a minus."""
     broadcast: tuple[int, ...] | None
     """The shape of differences between a column and a row, which no training wants."""
     is_whole: bool = False
@@ -139,9 +140,9 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
 def _unscaled(node: Any) -> tuple[float, Any]:
     """Return the constant factor of the root, and the node that computes the other factor."""
     factor = 1.0
-    while node.name() in _SCALING:
+    while node.name() in (*_SCALING, _NEGATION):
         others = [following for following, _ in node.next_functions if following is not None]
-        constant = _constant(node)
+        constant = -1.0 if node.name() == _NEGATION else _constant(node)
         if constant is None or len(others) != 1:
             break
         factor = factor / constant if node.name().startswith("Div") else factor * constant

@@ -263,6 +263,8 @@ class TorchObserver:
             backward_passes=self._backwards - state.stepped_at,
             gradients_were_reset=all(known.stepped_clear for known in self._states),
         )
+        if self.iterations is not None and self.iterations.is_repeated:
+            self._observations.note(reset_between_passes=True)
         if self._structure is not None and self._structure.unregistered:
             self._note_unregistered(self._structure.unregistered)
         state.rates = rates_of(optimizer)

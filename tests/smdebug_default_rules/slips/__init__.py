@@ -1,0 +1,1 @@
+"""What rules say of each case."""
