@@ -33,6 +33,8 @@ class DefaultRule(Rule):
     needs: ClassVar[str] = ""
     """What the run lacks where a step has nothing for the rule, as a sentence that says so."""
     modes: ClassVar[tuple[ModeKeys, ...]] = TRAINING
+    follows_scalars: ClassVar[bool] = False
+    """Whether it judges losses or rates of every step: an evaluation is saved with those of the training."""
     newest_optimizer: int | None = None
     """The number of the newest optimizer that the rule has seen."""
 
@@ -61,18 +63,27 @@ class DefaultRule(Rule):
                 self.not_checked = NOT_OBSERVED
             return False
         if seen.mode not in self.modes:
-            self.looked = False
-            return False
+            scalars = seen.scalars_of_training if self.follows_scalars else None
+            if scalars is not None:
+                lacked = self.not_checked
+                self._find(scalars)
+                self.not_checked = lacked
+            # Without the rest of a step of the training it may find something, and not pass.
+            self.looked = scalars is not None and bool(self.findings)
+            return bool(self.looked)
         self.looked = True
-        # Statistics of a failing training are of any size: nothing follows from an overflow in a comparison.
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            self.findings = [*self.check(seen)][:MOST_FINDINGS]
+        self._find(seen)
         if self.looked is False and not seen.damaged:
             # A step of scalars alone, such as the last one, says nothing of what the others lack.
             has_scalars_alone = not seen.facts and self.base_trial.observations.has_facts
             self.not_checked = None if has_scalars_alone else self.not_checked or self.needs or None
         self.skipped = {**self.skipped, **seen.damaged}
         return bool(self.findings)
+
+    def _find(self, seen: ObservedStep) -> None:
+        # Statistics of a failing training are of any size: nothing follows from an overflow in a comparison.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            self.findings = [*self.check(seen)][:MOST_FINDINGS]
 
     def lacks(self, what: str) -> None:
         """Say that the rule could not check, because the run or the step lacks this."""

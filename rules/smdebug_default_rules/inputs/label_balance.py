@@ -40,6 +40,7 @@ class LabelBalance(DefaultRule):
     """
 
     cause = "imbalance"
+    follows_scalars = True
     needs = "no single loss over class labels was saved"
     advice: ClassVar[Advice] = {
         "imbalance": (

@@ -51,6 +51,7 @@ class SaturatedUnits(DefaultRule):
     """
 
     cause = "saturated activation"
+    follows_scalars = True
     needs = "no outputs of layers were saved"
     advice: ClassVar[Advice] = {
         "saturated activation": (

@@ -26,6 +26,7 @@ class LossSpike(DefaultRule):
     """Fires when the loss is ten times the largest one before, or the input fifty times its usual scale."""
 
     cause = "spike"
+    follows_scalars = True
     needs = "neither a loss nor a floating-point input was saved"
     advice: ClassVar[Advice] = {
         "spike": (

@@ -60,6 +60,7 @@ class StuckLoss(DefaultRule):
     """
 
     cause = "not learning"
+    follows_scalars = True
     needs = "the run does not have one optimizer and one loss of a known criterion"
     advice: ClassVar[Advice] = {
         "not learning": (

@@ -48,6 +48,7 @@ class NonFiniteValues(DefaultRule):
     """Fires on NaN and infinity, on outputs that explode from layer to layer, and on a loss that diverged."""
 
     cause = "exploding"
+    follows_scalars = True
     needs = "neither a loss nor statistics of tensors were saved"
     advice: ClassVar[Advice] = {
         "exploding": (
@@ -86,7 +87,10 @@ class NonFiniteValues(DefaultRule):
             **self._risen(seen),
             **self._diverged(seen),
         }
-        self.since = {name: self.since.get(name, began) for name, (began, *_) in found.items()}
+        # Scalars alone say nothing of what was found in tensors.
+        known = {} if seen.facts else {name: began for name, began in self.since.items() if name != "loss"}
+        began = {name: self.since.get(name, first) for name, (first, *_) in found.items()}
+        self.since = {**known, **began}
         for name, (_, statistic, value, limit, message) in found.items():
             yield self.finding(
                 message,

@@ -58,6 +58,7 @@ class LearningRate(DefaultRule):
     """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
 
     cause = "learning rate"
+    follows_scalars = True
     needs = "neither a learning rate nor statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "learning rate": (

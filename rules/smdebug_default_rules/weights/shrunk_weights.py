@@ -27,6 +27,7 @@ class ShrunkWeights(DefaultRule):
     """Fires when most weights are below 5 % of their first size, and the loss is no better than at first."""
 
     cause = "weight decay"
+    follows_scalars = True
     needs = "no statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "weight decay": (

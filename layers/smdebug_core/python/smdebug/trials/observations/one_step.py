@@ -31,7 +31,7 @@ from smdebug.files.observations import (
     ObservedTensor,
     matrix,
 )
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.observations.damaged_values import DAMAGED
 from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, joined
@@ -39,6 +39,7 @@ from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, join
 #: The part does not exist at the step, which is not a defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
 _NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
+_TRAINING = [mode.value for mode in TRAINING]
 KEPT_BYTES = 64 << 20
 """How many bytes of the last steps are kept for the next rule."""
 _LEAST_KEPT = 4
@@ -127,6 +128,14 @@ class ObservedStep:
         """The scalars that have values at this step."""
         return sorted(n.removeprefix(SERIES) for n in self._names if n.startswith(SERIES))
 
+    @cached_property
+    def scalars_of_training(self) -> ObservedStep | None:
+        """The scalars of training steps that were saved with a step of another mode; None without any."""
+        every = ((name, self.series(name)) for name in self.series_names)
+        found = {name: rows[np.isin(rows[:, 1], _TRAINING)] for name, rows in every}
+        kept = {name: rows for name, rows in found.items() if len(rows)}
+        return _ScalarsAlone(self, kept) if kept else None
+
     @property
     def nbytes(self) -> int:
         """About how much memory the parts take that were read."""
@@ -190,6 +199,21 @@ class ObservedStep:
             self.damaged[what] = str(error)
             self._observations.note_damage(error)
             return None
+
+
+class _ScalarsAlone(ObservedStep):
+    """A step of the training of which there are scalars and nothing else."""
+
+    def __init__(self, written_with: ObservedStep, series: Mapping[str, NDArray[np.float64]]):
+        seen = written_with
+        super().__init__(seen._observations, seen.step, ModeKeys.TRAIN, seen.worker, frozenset())
+        self.damaged = seen.damaged
+        self.series_names = list(series)
+        self._kept = series
+
+    def series(self, name: str) -> NDArray[np.float64]:
+        """The values of a scalar since the previous saved step: rows of step, mode, mode step, value."""
+        return self._kept.get(name, _NO_ROWS)
 
 
 class ObservedSteps:

@@ -1,0 +1,1 @@
+"""Which modes a rule looks at."""
