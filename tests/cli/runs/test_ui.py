@@ -21,8 +21,10 @@ def shown(tmp_path):
     def show(*words, lines, until=lambda: True, **environment):
         own = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), **environment}
         command = [sys.executable, "-m", "smdebug", "ui", str(tmp_path), *words]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        # Tests that a script runs in the background inherit that Ctrl-C is ignored.
         process = subprocess.Popen(
-            command, env=own, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+            command, env=own, text=True, cwd=tmp_path, preexec_fn=_heed_ctrl_c, **pipes
         )
         started.append(process)
         assert process.stdout is not None
@@ -36,8 +38,12 @@ def shown(tmp_path):
 
     yield show
     for process in started:
-        process.kill()
-        process.wait()
+        with process:  # which closes its pipes
+            process.kill()
+
+
+def _heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_without_a_browser_it_says_the_address_and_how_to_forward_it_and_nothing_else(shown):

@@ -13,7 +13,7 @@ from unittest import mock
 
 from smdebug.logger import DuplicateLogFilter, get_logger
 from smdebug.saving.ending import closing, other_workers
-from smdebug.saving.place import claim, deadline, origin_writing, write_access
+from smdebug.saving.place import claim, deadline, origin_writing, write_access, written_soon
 from smdebug.saving.recording import late_tensors, open_step
 from smdebug.saving.requests import control_file
 from smdebug.saving.writing import background, step_recording, step_writer, watched_storage
@@ -184,7 +184,7 @@ class _Log(logging.Handler):
                 process.world.note(process, "log:", record.getMessage())
 
 
-_THREADED = (background, deadline, origin_writing, control_file, watched_storage, s3_upload)
+_THREADED = (background, deadline, written_soon, control_file, watched_storage, s3_upload)
 _TIMED = (
     background,
     claim,
