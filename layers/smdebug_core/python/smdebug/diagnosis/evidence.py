@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 MOST_REASONS = 3
 MOST_ADVICE = 3
 _MOST_PLACES = 1000
-_WITH_DIGITS = re.compile(r"\S*\d\S*")
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,14 @@ def _unlike(reasons: Iterable[Iterable[str]]) -> list[str]:
     found: list[str] = []
     known: set[str] = set()
     for of_finding in reasons:
-        new = {text: _WITH_DIGITS.sub("#", text) for text in of_finding}
+        new = {text: _without_numbers(text) for text in of_finding}
         found += [text for text, form in new.items() if form not in known]
         known.update(new.values())
     return found
+
+
+def _without_numbers(text: str) -> str:
+    return " ".join("#" if any(map(str.isdigit, word)) else word for word in text.split())
 
 
 def texts_of(finding: Mapping[str, Any], field: str) -> tuple[str, ...]:
