@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from smdebug.exceptions import DamagedFile, ObjectMissing, UnfitFile
+from smdebug.exceptions import DamagedFile
 from smdebug.files.names import ORIGIN
 from smdebug.files.notes.origin import MAX_BYTES, Origin
-from smdebug.storage.base import ByteSpan, Storage
+from smdebug.storage.base import Storage
+from smdebug.trials.note_content import note_content, place_of_note
 
 
 def read_origin(storage: Storage) -> Origin | None:
@@ -13,13 +14,10 @@ def read_origin(storage: Storage) -> Origin | None:
 
     Raise `DamagedFile` if the file cannot be read as one.
     """
-    place = f"{storage.location.rstrip('/')}/{ORIGIN}"
-    try:
-        data = bytes(storage.view(ORIGIN, ByteSpan(0, MAX_BYTES + 1)))
-    except ObjectMissing:
+    data = note_content(storage, ORIGIN, MAX_BYTES)
+    if data is None:
         return None
-    except UnfitFile as error:
-        raise DamagedFile(place, error.problem) from error
+    place = place_of_note(storage, ORIGIN)
     if not data:
         raise DamagedFile(place, "it is empty")
     return Origin.parse(data, place)
