@@ -1,7 +1,7 @@
 """Make the pictures of the documentation in docs/images: `make pictures`.
 
 Two trainings, of which one fails, as the commands show them in a terminal of 80 columns, and the report of
-the failing one in Chromium, in light and dark.
+the failing one in Chromium, in light and dark. The trainings of pages on one kind of training, as reports.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+# Pages on one kind of training: the run that `train.py` saves, and the sections of its page that are shown.
+STORIES = {
+    "fine-tuning": ("runs/adapters", ("Diagnosis", "Loss and metrics")),
+    "mixtures": ("runs/mixture", ("Layers by steps",)),
+}
 COLUMNS = 80
 FAILING, HEALTHY = "runs/lr-0.1", "runs/lr-0.02"
 MOST_LINES = 30  # of the answer of one command
@@ -87,19 +92,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, commands in TERMINALS.items():
             (options.to / f"{name}.svg").write_text(terminal(commands, folder), encoding="utf-8")
         report = ["report", FAILING, "--compare", HEALTHY, "-o", "report.html"]
-        subprocess.run(
-            [sys.executable, "-m", "smdebug", *report],
-            cwd=folder,
-            env=environment(),
-            check=False,  # it ends with 1: a problem is detected
-            stdout=subprocess.DEVNULL,
-        )
-        page = folder / "report.html"
-        shown = page.read_text(encoding="utf-8").replace(f"{folder}/", "")
-        page.write_text(shown, encoding="utf-8")
+        page = reported(report, folder)
         of_page(page, options.to / "report.png", dark=False)
         of_page(page, options.to / "report-dark.png", dark=True)
+        for name, (run, sections) in STORIES.items():
+            page = story(name, run, folder)
+            of_sections(page, options.to / f"{name}.png", sections, dark=False)
+            of_sections(page, options.to / f"{name}-dark.png", sections, dark=True)
     return 0
+
+
+def story(name: str, run: str, folder: Path) -> Path:
+    """Run the training of a page of the documentation; return the report of its run."""
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    (folder / "train.py").write_text(text.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    command = ["python", "train.py"]
+    subprocess.run(command, cwd=folder, env=environment(), check=True)
+    return reported(["report", run, "-o", "report.html"], folder)
+
+
+def reported(words: Sequence[str], folder: Path) -> Path:
+    """Return the page that the command writes, without the name of the folder."""
+    subprocess.run(
+        [sys.executable, "-m", "smdebug", *words],
+        cwd=folder,
+        env=environment(),
+        check=False,  # it ends with 1: a problem is detected
+        stdout=subprocess.DEVNULL,
+    )
+    page = folder / "report.html"
+    page.write_text(page.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")
+    return page
 
 
 def train(folder: Path) -> None:
@@ -205,15 +228,35 @@ def row(line: str, y: float) -> str:
     return "".join(parts)
 
 
+DRAWN = "document.documentElement?.dataset.rest === 'yes'"
+
+
 def of_page(page: Path, to: Path, *, dark: bool) -> None:
     """Write the upper part of the page as a picture with few colours."""
     from PIL import Image
 
     from tests.reports.browser import Tab
 
-    drawn = "document.documentElement?.dataset.rest === 'yes'"
-    with Tab(page, width=1180, height=1300, dark=dark, ready=drawn) as tab:
+    with Tab(page, width=1180, height=1300, dark=dark, ready=DRAWN) as tab:
         Image.open(BytesIO(tab.picture())).convert("RGB").quantize(200).save(to, optimize=True)
+
+
+def of_sections(page: Path, to: Path, titles: Sequence[str], *, dark: bool) -> None:
+    """Write the part of the page from the first to the last of these sections as a picture."""
+    from PIL import Image
+
+    from tests.reports.browser import Tab
+
+    with Tab(page, width=1180, height=1300, dark=dark, ready=DRAWN) as tab:
+        box = tab.value(
+            "(titles => [...document.querySelectorAll('section')]"
+            ".filter(section => titles.includes(section.querySelector('h2')?.innerText))"
+            ".map(section => section.getBoundingClientRect())"
+            f".flatMap(box => [box.top, box.bottom]))({json.dumps(titles)})"
+        )
+        picture = Image.open(BytesIO(tab.picture(whole=True))).convert("RGB")
+        shown = picture.crop((0, int(min(box)), picture.width, int(max(box))))
+        shown.quantize(200).save(to, optimize=True)
 
 
 if __name__ == "__main__":

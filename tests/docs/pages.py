@@ -22,6 +22,8 @@ FRAMEWORK_PAGES = {
     "README.md": "torch",
     "docs/frameworks.md": "torch keras xgboost jax",
     "docs/mxnet.md": "mxnet",
+    "docs/fine-tuning.md": "torch",
+    "docs/mixtures.md": "torch",
     "docs/quick-start.md": "torch",
     "docs/quick-start-keras.md": "keras",
     "docs/quick-start-transformers.md": "transformers",
