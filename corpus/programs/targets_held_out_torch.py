@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy
 from corpus.programs.data import batches, digits, parts
-
-
-def sensors(seed: int, count: int = 3200) -> tuple[Tensor, Tensor]:
-    """Twelve readings, and two quantities of quite another size."""
-    generator = torch.Generator().manual_seed(seed + 77)
-    readings = torch.rand(count, 12, generator=generator)
-    weights = torch.randn(12, 2, generator=torch.Generator().manual_seed(5))
-    wanted = torch.tanh(readings @ weights) * torch.tensor([40.0, 2.0])
-    return readings, wanted + torch.randn(count, 2, generator=generator)
+from corpus.programs.targets_torch import sensors
 
 
 def network(inputs: int, outputs: int, width: int = 48) -> nn.Sequential:
@@ -52,21 +42,6 @@ def words(seed: int, count: int = 480, length: int = 17, vocabulary: int = 30) -
 
 
 # Faults
-
-
-@fault("not learning", r".*", visible_from=300, onset=0, source="targets sorted apart", held_out=True)
-def quantities_sorted_apart_from_readings(seed: int, faulty: bool) -> None:
-    torch.manual_seed(seed)
-    readings, wanted = sensors(seed)
-    wanted = (wanted - wanted.mean(0)) / wanted.std(0)
-    if faulty:
-        wanted = wanted[wanted[:, 0].argsort()]
-    model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 2))
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    for some, expected in batches(readings, wanted, size=40, seed=seed, epochs=8):
-        optimizer.zero_grad()
-        F.mse_loss(model(some), expected).backward()
-        optimizer.step()
 
 
 @fault(
@@ -237,21 +212,6 @@ def momentum_contrast(seed: int) -> None:
 
 
 @healthy(held_out=True)
-def scaled_loss_of_a_noisy_task(seed: int) -> None:
-    """Of the variance, a twentieth is explained."""
-    torch.manual_seed(seed)
-    readings, wanted = sensors(seed, 5000)
-    noisy = wanted[:, :1] - wanted[:, :1].mean() + 45 * torch.randn(5000, 1)
-    model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 1))
-    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    for some, expected in batches(2 * readings - 1, noisy, size=100, seed=seed, epochs=9):
-        loss = F.mse_loss(model(some), expected) * 0.01
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
-@healthy(held_out=True)
 def modular_addition_after_a_plateau(seed: int) -> None:
     """Flat at first; then the task is learnt within a few hundred steps."""
     torch.manual_seed(seed)
@@ -276,18 +236,3 @@ def masked_language_model_that_counts_all_places(seed: int) -> None:
         optimizer.zero_grad()
         F.cross_entropy(model(tokens).flatten(0, 1), some.flatten()).backward()
         optimizer.step()
-
-
-@healthy(held_out=True)
-def far_targets_at_a_small_rate(seed: int) -> None:
-    """The first hundred steps bring the output to the height of the targets, and all learn after."""
-    torch.manual_seed(seed)
-    readings, wanted = sensors(seed)
-    model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 1))
-    optimizer = torch.optim.SGD(model.parameters(), 2e-4, momentum=0.9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 + 0.5 * math.cos(step / 300))
-    for some, expected in batches(2 * readings - 1, 30 + 3 * wanted[:, 1:], size=64, seed=seed, epochs=12):
-        optimizer.zero_grad()
-        F.mse_loss(model(some), expected).backward()
-        optimizer.step()
-        schedule.step()

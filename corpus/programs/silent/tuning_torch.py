@@ -12,7 +12,8 @@ from corpus.programs.faults_torch import train
 from corpus.programs.healthy_torch import classifier
 from corpus.programs.modern_parts import texts
 from corpus.programs.silent.parts import Encoder, Language, MixtureOfExperts, VariationalCoder, learn_language
-from corpus.programs.targets_held_out_torch import network, sensors
+from corpus.programs.targets_held_out_torch import network
+from corpus.programs.targets_torch import sensors
 
 
 @fault("loss input", r"output|batch", visible_from=0, source="dim=0", held_out=False)
