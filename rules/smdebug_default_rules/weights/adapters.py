@@ -157,6 +157,7 @@ class Adapters(DefaultRule):
             adapter, place = those[0]
             if problem == _TRAINED_BASE and 2 * len(those) < count:
                 continue  # single layers may be trained whole on purpose
+            since = max(self.since[f"{problem} {each.layer}"] for each, _ in those)
             yield self.finding(
                 f"{len(those)} of {count} adapters {problem}: {table.names[place]} of "
                 f"{modules.described(modules.layer_of(table.names[place]))} {_BECAUSE[problem]}",
@@ -166,7 +167,7 @@ class Adapters(DefaultRule):
                 value=len(those),
                 limit=0,
                 title=_TITLES[problem],
-                why=(f"{len(those)} of {count} adapters, at {LEAST_STEPS} saved steps in a row",),
+                why=(f"{len(those)} of {count} adapters, at every saved step from step {since} on",),
                 advice=(_ADVICE[problem],),
             )
 

@@ -91,6 +91,14 @@ def test_adapters_that_no_optimizer_owns_are_reported_at_the_third_step(steps):
     ]
 
 
+def test_the_reason_names_the_step_since_when_all_of_them_are_so(steps):
+    steps.write(steps=4)
+    steps.own(["Net_q.base.weight"])
+    steps.write(steps=6)
+    reasons = {finding.why for _, finding in steps.evaluate("Adapters")}
+    assert reasons == {("2 of 2 adapters, at every saved step from step 4 on",)}
+
+
 def test_one_adapter_without_an_optimizer_is_counted_alone(steps):
     steps.own(["Net_q.lora_A", "Net_q.lora_B"])
     assert found(steps, 3) == [(2, "Net_v.lora_A", "1 of 2 adapters belong to no optimizer")]

@@ -681,27 +681,27 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "Adapters": [
         (
             "Adapters belong to no optimizer",
-            ("2 of 2 adapters, at 3 saved steps in a row",),
+            ("2 of 2 adapters, at every saved step from step 0 on",),
             "Attach the adapters before the optimizer",
         ),
         (
             "Adapters start where they cannot learn",
-            ("1 of 2 adapters, at 3 saved steps in a row",),
+            ("1 of 2 adapters, at every saved step from step 0 on",),
             "Start lora_A at random and only lora_B at",
         ),
         (
             "Adapters stay zero",
-            ("2 of 2 adapters, at 3 saved steps in a row",),
+            ("2 of 2 adapters, at every saved step from step 0 on",),
             "Look for what keeps lora_B at zero: requires_grad",
         ),
         (
             "Adapters are not used",
-            ("1 of 2 adapters, at 3 saved steps in a row",),
+            ("1 of 2 adapters, at every saved step from step 0 on",),
             "Compare target_modules with the names in",
         ),
         (
             "The model is trained beside its adapters",
-            ("2 of 2 adapters, at 3 saved steps in a row",),
+            ("2 of 2 adapters, at every saved step from step 0 on",),
             "Freeze the model before the adapters are",
         ),
     ],
