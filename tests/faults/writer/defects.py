@@ -94,8 +94,8 @@ DEFECTS = (
     SourceEdit(
         "a storage that hangs is waited for",
         _SAVING + "writing/background.py",
-        "        if self._order and time.monotonic() - self._moved_at >= self._patience:\n",
-        "        if self._order and time.monotonic() - self._moved_at >= 1e6:\n",
+        "        if now - self._moved_at < self._patience:\n",
+        "        if now - self._moved_at < 1e6:\n",
     ),
     SourceEdit(
         "a question to a storage has no time limit",

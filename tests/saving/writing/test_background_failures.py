@@ -172,6 +172,24 @@ def new_writers(before):
     return [thread for thread in set(threading.enumerate()) - before if thread.name == "smdebug-writer"]
 
 
+def test_a_process_that_stood_still_gives_nothing_up(blocking, monkeypatch):
+    moment = [0.0]
+    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    begun = threading.Event()
+
+    def stands_still() -> None:
+        moment[0] += 1000.0
+        begun.set()
+        blocking()
+
+    writer = BackgroundWriter(FaultyStorage.at_call(0, stands_still), patience=30)
+    submit(writer, 0)
+    assert begun.wait(60)
+    submit(writer, 1)  # the first look at the clock
+    blocking.release()
+    assert writer.close() == WriteOutcome(2, (), 0, None)
+
+
 def test_what_was_given_up_changes_nothing_when_it_goes_on(blocking):
     before = set(threading.enumerate())
     storage = FaultyStorage.at_call(0, blocking)  # the first step's event file

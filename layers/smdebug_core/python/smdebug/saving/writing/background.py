@@ -8,7 +8,7 @@ Event files are written concurrently, as many as the storage allows; index files
 in the order of submission, each after its event file. A step that cannot be written is left out, and the next
 is tried. When nothing has succeeded for `patience` seconds the writer has failed: it logs one error, still
 tries the steps in its queue, and accepts no more. It never raises, and never delays the training for longer
-than that.
+than that and half a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from smdebug.files.collections_file import LostSteps
 from smdebug.logger import get_logger
 from smdebug.saving.writing.step_recording import StepJob
 from smdebug.saving.writing.watched_storage import WatchedStorage
-from smdebug.saving.writing.write_outcome import WriteLog, WriteOutcome
+from smdebug.saving.writing.write_outcome import WriteLog, WriteOutcome, reason_of
 from smdebug.storage.base import Storage
 
 MAX_BYTES = 256 << 20
@@ -35,7 +35,7 @@ PATIENCE = 30.0
 
 _PAUSE = 0.05  # seconds that a thread waits at most for `resume`
 _IDLE_FOR = 10.0  # seconds after which a thread without work ends; the next step starts another
-_CHECK_EVERY = 0.5  # seconds between checks for threads that died
+_CHECK_EVERY = 0.5  # seconds between checks for threads that died or hang
 _STALLS_ALLOWED = 2
 
 
@@ -76,6 +76,7 @@ class BackgroundWriter:
         self._threads: dict[threading.Thread, _Entry | None] = {}  # with the work of each
         self._given_up: WeakSet[threading.Thread] = WeakSet()  # they hang, and may return at any time
         self._moved_at = 0.0
+        self._suspected_at: float | None = None  # when it was noticed that nothing moves
         self._failing_since: float | None = None
         self._stalls = 0
         self._closed = False
@@ -231,7 +232,7 @@ class BackgroundWriter:
         for thread, entry in [*self._threads.items()]:
             if not thread.is_alive() and self._threads.pop(thread, None) is not None and entry is not None:
                 self._settle(entry, RuntimeError("the thread that wrote it was killed"))
-        if self._order and time.monotonic() - self._moved_at >= self._patience:
+        if self._order and self._has_stalled():
             self._stalls += 1
             reason = f"no progress for {self._patience:g} s"
             self._log.fail(reason, len(self._order))
@@ -247,9 +248,20 @@ class BackgroundWriter:
             self._changed.notify_all()
         self._start_thread()
 
+    def _has_stalled(self) -> bool:
+        """Return whether nothing moves. If the process stood still, its threads get a moment to go on."""
+        now = time.monotonic()
+        if now - self._moved_at < self._patience:
+            return False
+        if self._suspected_at is None:
+            self._suspected_at = now
+        return now - self._suspected_at >= _CHECK_EVERY
+
     def _until_next_check(self, deadline: float | None) -> float:
         now = time.monotonic()
-        until = min(_CHECK_EVERY, self._moved_at + self._patience - now)
+        until = _CHECK_EVERY
+        if self._suspected_at is None:
+            until = min(until, self._moved_at + self._patience - now)
         if deadline is not None:
             until = min(until, deadline - now)
         return max(until, 0.001)
@@ -265,10 +277,7 @@ class BackgroundWriter:
         self._threads[thread] = None
         try:
             thread.start()
-        except (
-            RuntimeError,
-            MemoryError,
-        ):  # at interpreter shutdown, or at a limit of the system
+        except (RuntimeError, MemoryError):  # at interpreter shutdown, or at a limit of the system
             del self._threads[thread]
 
     def _run(self) -> None:
@@ -320,7 +329,7 @@ class BackgroundWriter:
     def _settle(self, entry: _Entry, failure: BaseException | None) -> None:
         self._note_movement()
         if failure is not None:
-            self._lose(entry, _reason_of(failure))
+            self._lose(entry, reason_of(failure))
         elif not entry.committing:
             entry.ready = True
         else:
@@ -355,6 +364,7 @@ class BackgroundWriter:
 
     def _note_movement(self) -> None:
         self._moved_at = time.monotonic()
+        self._suspected_at = None
 
     def _is_child(self) -> bool:
         # The lock may have been held by a thread that is not in the child: it is not touched there.
@@ -387,9 +397,3 @@ def _nothing() -> None:
 
 def _is_past(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() >= deadline
-
-
-def _reason_of(failure: BaseException) -> str:
-    if isinstance(failure, RuntimeError):
-        return str(failure)
-    return f"{type(failure).__name__}: {failure}"

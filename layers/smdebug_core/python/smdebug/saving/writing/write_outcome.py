@@ -141,3 +141,10 @@ def _listed(steps: Sequence[int]) -> str:
         return "none"
     more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
     return f"{len(steps)} ({', '.join(map(str, steps[:_NAMED]))}{more})"
+
+
+def reason_of(failure: BaseException) -> str:
+    """Return why a step could not be written, as the log says it."""
+    if isinstance(failure, RuntimeError):
+        return str(failure)
+    return f"{type(failure).__name__}: {failure}"
