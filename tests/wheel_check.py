@@ -67,27 +67,41 @@ def main(dist: Path) -> None:
         place = Path(folder)
         venv.create(place / "venv", with_pip=True)
         python = place / "venv" / "bin" / "python"
-        pins = CHECKOUT / "requirements" / "dev.txt"
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-c", unhashed(pins, place), str(wheel)], check=True)
+        constraints = unhashed(CHECKOUT / "requirements" / "dev.txt", place)
+        install(place / "venv", constraints, wheel)
         subprocess.run([python, "-P", "-c", SESSION], check=True, cwd=place)
         command = place / "venv" / "bin" / "smdebug-invoke-rule"
         subprocess.run([command, "--help"], check=True, stdout=subprocess.DEVNULL, cwd=place)
         command = place / "venv" / "bin" / "smdebug"
         subprocess.run([command, "rules"], check=True, stdout=subprocess.DEVNULL, cwd=place)
-        check_demo([*pip, "-c", place / "constraints.txt"], wheel, command, place)
+        check_that_the_demo_needs_an_extra(command, place)
+        install(place / "venv", constraints, f"{wheel}[local]")
+        demo = [command, "demo", "--json"]
+        subprocess.run(demo, check=True, stdout=subprocess.DEVNULL, cwd=place, env=own_cache(place))
+        print("The installed wheel ran the demo without a checkout.")
 
 
-def check_demo(pip: list[str | Path], wheel: Path, command: Path, place: Path) -> None:
-    """Exit with a message unless the demo names the extra that it needs, and runs with it."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
+def install(environment: Path, constraints: Path, what: str | Path) -> None:
+    """Install by uv, else by pip, which takes minutes where the package index is far."""
+    tool = CHECKOUT / "tools" / "install_packages.py"
+    uv = Path(sys.executable).with_name("uv")
+    words = [sys.executable, tool, environment, "--uv", uv, "--", "-c", constraints, what]
+    subprocess.run(words, check=True)
+
+
+def check_that_the_demo_needs_an_extra(command: Path, place: Path) -> None:
+    """Exit with a message unless the demo names the extra that it needs."""
     demo = [command, "demo", "--json"]
-    without = subprocess.run(demo, check=False, capture_output=True, text=True, cwd=place, env=environment)
+    without = subprocess.run(
+        demo, check=False, capture_output=True, text=True, cwd=place, env=own_cache(place)
+    )
     if without.returncode != 2 or "smdebug-serverless[local]" not in without.stderr:
         sys.exit(f"Without its packages the demo ends with {without.returncode}: {without.stderr}")
-    subprocess.run([*pip, f"{wheel}[local]"], check=True)
-    subprocess.run(demo, check=True, stdout=subprocess.DEVNULL, cwd=place, env=environment)
-    print("The installed wheel ran the demo without a checkout.")
+
+
+def own_cache(place: Path) -> dict[str, str]:
+    """Return the environment of a command that finds nothing which an earlier demo kept."""
+    return {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
 
 
 def check_contents(wheel: Path) -> None:

@@ -195,7 +195,7 @@ def install(environment: Path, words: Sequence[str], uv: str | None, stream: Tex
     """Install what `words` name; return the exit code."""
     names = sorted(names_of(words))
     log_path = environment / "setup.log"
-    what = names[0] if len(names) == 1 else f"{len(names)} packages"
+    what = f"{len(names)} packages" if len(names) > 1 else (names or words[-1:])[0]
     print(f"Installing {what} into {environment} (log: {log_path})", file=stream, flush=True)
     line = ProgressLine(len(names), stream)
     failures = []
