@@ -4,14 +4,11 @@
 # `make test-system` runs the tests of the whole, which tests/conftest.py marks `system`: the application on a local
 # stack, every block of the documentation, the page in a browser. `make test` runs all others; ARGS with a path, that.
 SYSTEM_ROOMS := tests/docs tests/e2e tests/infra tests/local_aws tests/reports tests/smoke tests/ui
-# What one version of Python suffices for: pages and templates are text, the simulation and the local stack run
-# the same handlers whatever the version, and a browser reads what it is given. `make test` and `make test-system` run
-# everything between them; `make test-version` leaves these out, for a second and third version.
-ONE_VERSION := docs e2e faults/writer fuzz infra local_aws secrets/test_time.py seeds simulation test_mutate.py \
-	test_architecture.py test_sizes_and_names.py test_loops.py
-# What holds on the oldest and on the newest version holds between them, unless it leans on the interpreter: threads,
-# processes, files, imports. `make test-version BETWEEN=yes` runs the rooms that save, read and evaluate, and no others.
+# `make test` and `make test-system` run everything on the oldest version of Python. `make test-version` runs on a later
+# one what may differ there. A version between runs what leans on the interpreter: threads, processes, files, imports.
 BETWEEN_ROOMS := companion compatibility config files rules runs saving storage trials test_import_effects.py
+# The newest, which Lambda has, runs the handlers too, and what reads the words of a command.
+NEWEST_ROOMS := cli contracts functions service
 BETWEEN ?=
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -98,7 +95,7 @@ test-system: $(READY) ##+ run the tests of the whole: a local stack, the documen
 
 test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" \
-		$(if $(BETWEEN),$(patsubst %,tests/%,$(BETWEEN_ROOMS)),$(patsubst %,--ignore=tests/%,$(ONE_VERSION))) $(ARGS)
+		$(patsubst %,tests/%,$(BETWEEN_ROOMS) $(if $(BETWEEN),,$(NEWEST_ROOMS))) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."
