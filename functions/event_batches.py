@@ -78,12 +78,12 @@ def pending(
         for event in found:
             room -= _size(event)
             if chosen.entries and (room < 0 or len(chosen.entries) == most):
-                chosen.begun[name] = {_COUNT: count, _NEXT: at}
+                chosen.begun[name] = {**entry, _NEXT: at}
                 return chosen._replace(more=True)
             chosen.entries[f"{name}-{at}"] = event
             at += 1
         if found and at < count:
-            chosen.begun[name] = {_COUNT: count, _NEXT: at}
+            chosen.begun[name] = {**entry, _NEXT: at}
             return chosen._replace(more=True)
         chosen.published.append(name)
     return chosen

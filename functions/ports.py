@@ -18,6 +18,10 @@ from smdebug.service.step_index.item_reader import Item, ItemReader
 class Refused(Exception):
     """The condition of a write did not hold, as another process wrote first: read again."""
 
+    def __init__(self, problem: str = "", found: Sequence[Item] = ()):
+        super().__init__(problem)
+        self.found = found  # the items that were there instead
+
 
 class TooMuch(Exception):
     """The service throttles or cannot be reached; the same call may succeed later."""

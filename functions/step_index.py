@@ -15,10 +15,12 @@ from functions.event_batches import Pending, pending
 from functions.ports import PRESENT, ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from functions.run_budgets import RunBudgets
+from functions.versioned_items import versioned
 from smdebug.service.records import RunRecord, StepLayout, StepRecord
 from smdebug.service.step_index import items
 from smdebug.service.step_index.closing_notes import closing_notes_of, closing_token
 from smdebug.service.step_index.items import RulesOfRun
+from smdebug.service.step_index.packing import packed, unpacked
 
 
 class Watched(NamedTuple):
@@ -42,11 +44,11 @@ class StepIndex:
         kept_for: float,
         now: Callable[[], float] = time.time,
     ):
-        self._store = store
+        self._store = versioned(store)
         self._now = now
         self._kept_for = kept_for
-        self.groups = RuleGroups(store, now)
-        self.budgets = RunBudgets(store, self._expires)
+        self.groups = RuleGroups(self._store, now)
+        self.budgets = RunBudgets(self._store, self._expires)
 
     def _expires(self) -> dict[str, int]:
         """Return the attribute with the time at which the table may delete the item."""
@@ -191,13 +193,13 @@ class StepIndex:
 
     def collections(self, run: str) -> Mapping[str, Any] | None:
         item = self._store.get(items.run_pk(run), items.COLLECTIONS)
-        return None if item is None else items.unpacked(item["body"])
+        return None if item is None else unpacked(item["body"])
 
     def put_collections(self, run: str, content: Mapping[str, Any], version: str) -> bool:
         """Store the collections file; return False if it is too large for the table."""
-        body = items.packed(content)
+        body = packed(content)
         kept = len(body) <= 300_000
-        content_item = {"version": version, "body": body if kept else items.packed(None)}
+        content_item = {"version": version, "body": body if kept else packed(None)}
         item = {"pk": items.run_pk(run), "sk": items.COLLECTIONS, **content_item}
         self._store.put(item)
         return kept

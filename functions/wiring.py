@@ -136,12 +136,13 @@ def nightly_ports() -> NightlyPorts:
     from functions.adapters.aws import SystemClock, Workflows
     from functions.backtests.nightly import NightlyPorts
     from smdebug.backtesting.deployed.plan import Capacity
+    from smdebug.service.step_index.formats import ReadableItems
     from smdebug.storage import open_storage
 
     environment = NightlyEnvironment.read(os.environ)
     return NightlyPorts(
         open_storage(f"s3://{environment.bucket}"),
-        _items_in(environment),
+        ReadableItems(_items_in(environment)),
         Workflows(environment.machine, lambda: client("stepfunctions")),
         SystemClock(),
         environment.default_rules,

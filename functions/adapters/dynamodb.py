@@ -110,7 +110,7 @@ class DynamoItems(ItemReader):
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code in ("ConditionalCheckFailedException", "TransactionCanceledException"):
-                raise Refused(error.response["Error"].get("Message", code)) from error
+                raise Refused(error.response["Error"].get("Message", code), _found(error.response)) from error
             if code in _SLOW_DOWN:
                 raise TooMuch(f"{what} on table {self._table}: {code}") from error
             raise
@@ -144,7 +144,12 @@ class _Words:
             f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(bound)})"
             for key, bound in only.below.items()
         ]
-        return {"ConditionExpression": " AND ".join(clauses)} if clauses else {}
+        if not clauses:
+            return {}
+        return {
+            "ConditionExpression": " AND ".join(clauses),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
 
     def used(self) -> dict[str, Any]:
         used: dict[str, Any] = {}
@@ -153,6 +158,12 @@ class _Words:
         if self._values:
             used["ExpressionAttributeValues"] = self._values
         return used
+
+
+def _found(answer: Mapping[str, Any]) -> list[Item]:
+    """The items because of which a write was refused."""
+    reasons = [answer, *answer.get("CancellationReasons", ())]
+    return [item_in(reason["Item"]) for reason in reasons if reason.get("Item")]
 
 
 def _key(pk: str, sk: str) -> dict[str, Any]:

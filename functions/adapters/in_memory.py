@@ -142,7 +142,7 @@ def _check(item: Item | None, only: Only) -> None:
         and all(name not in (item or {}) or (item or {})[name] < value for name, value in only.below.items())
     )
     if not held:
-        raise Refused(f"{only} does not hold")
+        raise Refused(f"{only} does not hold", [] if item is None else [_copy(item)])
 
 
 class MemoryObject(NamedTuple):

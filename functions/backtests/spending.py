@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from functions.backtests.ports import Purse
 from functions.ports import ItemStore
+from functions.versioned_items import versioned
 from smdebug.exceptions import SMDebugError
 from smdebug.service.costs import PRICES
 
@@ -39,7 +40,7 @@ class PurseInTable:
     """The spending in the table of the step index: for each backtest a number of millionths of a dollar."""
 
     def __init__(self, items: ItemStore, now: Callable[[], float]):
-        self._items = items
+        self._items = versioned(items)
         self._now = now
 
     def spend(self, id: str, dollars: float) -> float:

@@ -87,7 +87,8 @@ class Claimed:
             )
             for step in payload["steps"]
         )
-        return cls(**{**payload, "steps": steps})
+        known = {claimed.name for claimed in fields(cls)}
+        return cls(**{**{key: value for key, value in payload.items() if key in known}, "steps": steps})
 
 
 def packed(value: Any) -> str:

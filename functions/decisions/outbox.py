@@ -11,8 +11,12 @@ from typing import Any
 
 from functions.decisions import alerts
 from functions.decisions.event_sizes import as_json, fitted
+from smdebug.exceptions import NewerRecord
 from smdebug.rules.findings import plain
 from smdebug.service.records import BUILT_IN, RuleRecord, RunRecord
+
+EVENT_VERSION = 1
+"""Of the details of all events. It rises only with a change that readers of earlier events would misread."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,16 @@ def when(seconds: float | None) -> str | None:
 def entry_of(detail_type: str, detail: Mapping[str, Any], overflow: Overflow | None = None) -> OutboxEntry:
     whole = fitted(detail)
     whole["text"] = alerts.line(detail_type, whole)
+    whole["version"] = EVENT_VERSION
     return OutboxEntry(str(detail["id"]), detail_type, whole, overflow)
+
+
+def readable(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the detail of an event; `NewerRecord` for one that this release would misread."""
+    version = detail.get("version", 1)
+    if not isinstance(version, int) or version > EVENT_VERSION:
+        raise NewerRecord(f"The event {detail.get('id')}", f"version {version}", f"{EVENT_VERSION}")
+    return detail
 
 
 def issue_of(rule: RuleRecord) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from functions.ports import TooMuch
 from functions.telemetry import about_rule
 from functions.world import World
 from smdebug.diagnosis.evidence import Evidence, evidence_of
-from smdebug.exceptions import SMDebugError, StepNotYetAvailable, StorageUnavailable
+from smdebug.exceptions import NewerRecord, SMDebugError, StepNotYetAvailable, StorageUnavailable
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER
 from smdebug.rules.asking import AT_STEP, ask, error_sentence
 from smdebug.rules.construction import make_rule
@@ -37,7 +37,7 @@ from smdebug.storage import Storage
 from smdebug.trials.past.as_of import AsOfTrial
 from smdebug.trials.past.history import StepSummary
 
-NOT_ITS_FAULT = (StorageUnavailable, TooMuch)
+NOT_ITS_FAULT = (StorageUnavailable, TooMuch, NewerRecord)
 """What evaluating a rule may raise without a fault of the rule: the step is evaluated again later."""
 _WARM_RUNS = 4
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.ports import PRESENT, ItemStore, Only, Refused
+from functions.versioned_items import versioned
 from smdebug.service.step_index import items
+from smdebug.service.step_index.packing import packed, unpacked
 
 KEPT_FOR = 90 * 86_400
 CLAIM = "CLAIM"
@@ -16,7 +18,7 @@ class OutcomesInIndex:
     """Outcomes of actions, beside the run that they are about."""
 
     def __init__(self, store: ItemStore):
-        self._store = store
+        self._store = versioned(store)
 
     def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
         # The first claims it in one write; another takes over only the expired claim that it has read.
@@ -36,7 +38,7 @@ class OutcomesInIndex:
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
         first = f"{items.ACTION_PREFIX}{finding_id}#"
         found = self._store.query(items.run_pk(run), first=first, last=first + items.LAST)
-        outcomes = (items.unpacked(item["body"]) for item in found)
+        outcomes = (unpacked(item["body"]) for item in found)
         return frozenset(outcome["id"] for outcome in outcomes if outcome["settled"])
 
     def record_action(
@@ -65,7 +67,7 @@ class OutcomesInIndex:
                 "pk": items.run_pk(run),
                 "sk": f"{items.ACTION_PREFIX}{outcome['finding_id']}#{outcome['id']}",
                 "rule": rule_id,
-                "body": items.packed(dict(outcome)),
+                "body": packed(dict(outcome)),
                 "expires": int(outcome["at"] + KEPT_FOR),
             }
         )

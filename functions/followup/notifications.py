@@ -12,6 +12,7 @@ from typing import Any
 
 from functions.decisions import alerts
 from functions.ports import Clock, ItemStore, Topic
+from functions.versioned_items import versioned
 
 SENT = "SENT"
 KEPT_FOR = 14 * 86_400  # seconds: as long as a queue keeps what could not be delivered
@@ -35,7 +36,7 @@ def notify_once(ports: NotificationPorts, delivery: str, detail_type: str, detai
     """
     about = alerts.subject_of_message(detail_type, detail)
     if about and delivery:
-        item = ports.store.update(
+        item = versioned(ports.store).update(
             f"{SENT}#{about}",
             SENT,
             set={"expires": int(ports.clock.now() + KEPT_FOR)},

@@ -6,11 +6,12 @@ from typing import Any
 
 from functions import wiring
 from functions.decisions import alerts
+from functions.decisions.outbox import readable
 from functions.followup.notifications import notify_once
 
 
 def handler(event: dict[str, Any], context: object) -> None:
-    detail_type, detail = event["detail-type"], event["detail"]
+    detail_type, detail = event["detail-type"], readable(event["detail"])
     if alerts.is_worth_a_message(detail_type, detail):
         # A failed invocation is repeated with the same id; an event may arrive as several invocations.
         delivery = getattr(context, "aws_request_id", None) or event.get("id", "")

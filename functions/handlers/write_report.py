@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from functions import wiring
+from functions.decisions.outbox import readable
 from functions.environment import IndexAccess
 from functions.followup.run_report import write_report
 from functions.telemetry import log
@@ -14,7 +15,7 @@ _RESERVE = 45  # seconds for the step that is being read, and for writing
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    run = event["detail"]["run"]
+    run = readable(event["detail"])["run"]
     until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
     key = write_report(
         wiring.items(),

@@ -289,7 +289,7 @@ def test_of_two_that_take_over_the_same_claim_one_gets_it():
         """Ports of which another invocation takes over the claim just before."""
 
         def update(self, pk, sk, *, only=None, **more):
-            if only is not None and more["set"]["by"] == "second":
+            if only is not None and more["set"].get("by") == "second":
                 third = OutcomesInIndex(self)
                 assert third.claim("f", "mail", by="third", now=1100.0, until=1175.0)
             return super().update(pk, sk, only=only or Only(), **more)

@@ -26,7 +26,8 @@ from smdebug.service.records import (
 )
 from smdebug.service.step_index import items
 from smdebug.service.step_index.attributes import as_attributes, item_in
-from smdebug.service.step_index.items import DamagedRecord, RulesOfRun
+from smdebug.service.step_index.items import RulesOfRun
+from smdebug.service.step_index.packing import DamagedRecord, packed
 from tests.functions.deployed_settings import KEPT_FOR
 from tests.support.item_size import WRITE_UNIT, item_size
 
@@ -37,6 +38,7 @@ STEPS = st.integers(0, 10**12 - 1)
 TIMES = st.floats(0, 4e9).map(lambda seconds: round(seconds, 3))
 PLAIN = st.dictionaries(TEXT, st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), TEXT))
 OUTBOXES = st.dictionaries(NAMES, st.fixed_dictionaries({"detail_type": TEXT, "detail": TEXT}), max_size=2)
+UNKNOWN = st.dictionaries(st.sampled_from(["tomorrow", "later"]), PLAIN, max_size=2)
 MAYBE_STEP = st.none() | STEPS
 WORKERS = st.one_of(
     st.integers(0, 200).map(lambda number: f"worker_{number}"),
@@ -62,6 +64,7 @@ CONFIGURATIONS = built(
     actions=st.lists(st.fixed_dictionaries({"name": NAMES}), max_size=2).map(tuple),
     repeat=st.none() | st.just("every_step"),
     logging_level=st.none() | st.just("DEBUG"),
+    unknown=UNKNOWN,
 )
 RUN_RECORDS = built(
     RunRecord,
@@ -95,6 +98,7 @@ RUN_RECORDS = built(
     in_vain=st.integers(0, 100),
     outbox=OUTBOXES,
     version=st.integers(0, 10**9),
+    unknown=UNKNOWN,
 )
 RULE_RECORDS = built(
     RuleRecord,
@@ -119,6 +123,7 @@ RULE_RECORDS = built(
     deaths=st.integers(0, 9),
     unseen=st.integers(0, 10**9),
     out_of_budget=st.booleans(),
+    unknown=UNKNOWN,
 )
 GROUP_RECORDS = built(
     GroupRecord,
@@ -140,6 +145,7 @@ GROUP_RECORDS = built(
     alone=st.lists(NAMES, max_size=2).map(tuple),
     finished=st.booleans(),
     outbox=OUTBOXES,
+    unknown=UNKNOWN,
 )
 LAYOUTS = built(
     StepLayout,
@@ -273,7 +279,7 @@ def test_steps_sort_by_attempt_and_number(steps):
     assert by_key == sorted(steps, key=lambda step: (step[1], step[0]))
 
 
-@pytest.mark.parametrize("body", [b"", b"no zlib", items.packed([])[:-3]])
+@pytest.mark.parametrize("body", [b"", b"no zlib", packed([])[:-3]])
 def test_a_damaged_record_is_refused(body):
     with pytest.raises(DamagedRecord):
         items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": body})
@@ -281,7 +287,7 @@ def test_a_damaged_record_is_refused(body):
 
 def test_a_finding_that_is_not_an_object_is_refused():
     with pytest.raises(DamagedRecord, match="is not a finding"):
-        items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": items.packed([])})
+        items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": packed([])})
 
 
 # Sizes: the writes of every step take one write unit

@@ -11,6 +11,7 @@
     │   ├── StackUnknown           (Value)      correct the name of the stack, its account or its region
     │   ├── RunUnknown             (Value)      correct the run's name: the message suggests the nearest
     │   ├── RuleUnknown            (Value)      correct the rule's name: the message lists the run's rules
+    │   ├── NewerRecord            (Runtime)    upgrade: a newer release has written it
     │   ├── WaitedTooLong          (Runtime)    wait longer, or check why nothing happens
     │   ├── StorageError           (Runtime)    a place could not be read or written
     │   │   ├── ObjectMissing                   the key does not exist
@@ -183,6 +184,22 @@ class RuleUnknown(SMDebugValueError):
         else:
             hint = f"Its rules: {', '.join(self.known)}." if self.known else "It has no rules."
         return f"No rule {self.rule} watches {self.run}. {hint}"
+
+
+class NewerRecord(SMDebugRuntimeError):
+    """A newer release has written this record: upgrade. It is neither read nor changed until then."""
+
+    def __init__(self, record: str, found: str, known: str):
+        super().__init__(record, found, known)
+        self.record = record
+        self.found = found
+        self.known = known  # of the same kind, by this release
+
+    def __str__(self) -> str:
+        return (
+            f"{self.record} was written by a newer release of smdebug: it has {self.found}, and this release "
+            f"knows {self.known}. Install the newer release here, or deploy it again; nothing was changed."
+        )
 
 
 class WaitedTooLong(SMDebugRuntimeError, TimeoutError):

@@ -21,6 +21,7 @@ from smdebug.plain_text import nearest_of
 from smdebug.service.log_lines import LogReader
 from smdebug.service.run_status import RunSnapshot, RunSummary
 from smdebug.service.step_index import items
+from smdebug.service.step_index.formats import ReadableItems
 from smdebug.service.step_index.item_reader import ItemReader
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock
@@ -95,7 +96,7 @@ class Debugger:
         self.bucket = bucket
         self.outputs = dict(outputs or {})
         self._name = name
-        self._index = index
+        self._index = ReadableItems(index)
         self._open_run = open_run
         self._logs = logs
         self._clock = clock or Clock()

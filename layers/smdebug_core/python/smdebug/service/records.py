@@ -78,6 +78,7 @@ class RuleConfiguration:
     actions: tuple[Mapping[str, Any], ...] = ()
     repeat: str | None = None  # "every_step": publish again while the issue is open
     logging_level: str | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)  # fields of a newer release, kept
 
     @cached_property
     def wants(self) -> str:
@@ -106,6 +107,7 @@ class RuleConfiguration:
             "actions": [dict(action) for action in self.actions],
             "repeat": self.repeat,
             "logging_level": self.logging_level,
+            **self.unknown,
         }
         always = {"name", "rule"}
         return {key: value for key, value in content.items() if key in always or value not in _EMPTY}
@@ -151,6 +153,7 @@ class RunRecord:
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     expires: int | None = None  # when the table may delete it: only of a finished run
     version: int = 0  # of this record; a change names the version it has read
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)  # fields of a newer release, kept
 
     @property
     def location(self) -> str:
@@ -242,6 +245,7 @@ class RuleRecord:
     # Due steps that it had not evaluated when the run ended: Stopped until they come.
     unseen: int = 0
     out_of_budget: bool = False  # Stopped as the run's budget for custom rules was spent
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)  # fields of a newer release, kept
 
     @property
     def is_over(self) -> bool:
@@ -275,6 +279,7 @@ class GroupRecord:
     alone: tuple[str, ...] = ()  # after two deaths: the rules that were tried alone at the next step
     finished: bool = False  # every rule has its final status
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)  # fields of a newer release, kept
 
     @property
     def not_evaluated(self) -> int:

@@ -25,7 +25,9 @@ from smdebug.service.news import News
 from smdebug.service.records import RuleConfiguration, RunRecord, RunState
 from smdebug.service.run_status import RuleStatusOf, RunSnapshot, snapshot
 from smdebug.service.step_index import items
+from smdebug.service.step_index.formats import ReadableItems
 from smdebug.service.step_index.item_reader import Item, ItemReader
+from smdebug.service.step_index.packing import unpacked
 from smdebug.service.step_status import StepStatus, step_statuses
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock, Condition, condition, wait_until
@@ -62,7 +64,7 @@ class WatchedRun:
         clock: Clock | None = None,
     ):
         self.run = run
-        self._index = index
+        self._index = ReadableItems(index)
         self._open_run = open_run
         self._logs = logs
         self._clock = clock or Clock()
@@ -143,7 +145,7 @@ class WatchedRun:
         """Return the outcomes of all actions, or of those that one finding requested."""
         first = items.ACTION_PREFIX + (f"{finding_id}#" if finding_id else "")
         found = self._index.query(items.run_pk(self.run), first=first, last=first + items.LAST)
-        outcomes = [action_outcome(str(item.get("rule", "")), items.unpacked(item["body"])) for item in found]
+        outcomes = [action_outcome(str(item.get("rule", "")), unpacked(item["body"])) for item in found]
         outcomes.sort(key=lambda outcome: outcome.at.timestamp() if outcome.at else 0.0)
         return Rows(outcomes, ActionRecord.columns, "No actions were requested.")
 

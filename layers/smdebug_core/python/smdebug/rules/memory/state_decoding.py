@@ -7,6 +7,7 @@ import binascii
 import io
 import json
 import math
+import re
 import zipfile
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -14,8 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from smdebug.exceptions import NewerRecord
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.memory.state_format import FACTORIES, FOREIGN_TYPES, HEADER, MAGIC, PLAIN_KINDS
+from smdebug.rules.memory.state_format import (
+    FACTORIES,
+    FOREIGN_TYPES,
+    HEADER,
+    MAGIC,
+    PLAIN_KINDS,
+    STATE_FORMAT,
+)
+
+_NEWER = re.compile(rb"smdebug-state ([1-9][0-9]{0,5}) ")
 
 
 class InvalidState(ValueError):
@@ -53,6 +64,8 @@ def decode(data: bytes) -> dict[str, Any]:
 
 def _parts(data: bytes) -> tuple[bytes, bytes]:
     if not data.startswith(MAGIC):
+        if newer := _NEWER.match(data):
+            raise NewerRecord("The saved state of a rule", f"format {newer[1].decode()}", f"{STATE_FORMAT}")
         raise InvalidState(f"it does not begin with {MAGIC.decode()!r}")
     length = data[len(MAGIC) : HEADER - 1]
     if not length.isdigit() or data[HEADER - 1 : HEADER] != b"\n":

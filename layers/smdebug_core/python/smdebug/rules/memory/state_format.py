@@ -12,7 +12,8 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 
 STATE_LIMIT = 64 * 1024 * 1024
-MAGIC = b"smdebug-state 1 "
+STATE_FORMAT = 1
+MAGIC = b"smdebug-state %d " % STATE_FORMAT
 HEADER = len(MAGIC) + 11  # the length of the JSON part in ten digits, and a newline
 
 # Types that npz does not know, such as bfloat16: stored as the integers of their bits.

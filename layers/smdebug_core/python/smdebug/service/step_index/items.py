@@ -17,21 +17,19 @@
     CLAIM#<id>  <action>                                  the function performing an action, and until when
 
 Values in conditions and updates are attributes of their own; the others are packed into `body`, so that an
-item of ten rules without findings fits into one write unit.
+item of ten rules without findings fits into one write unit. `formats` has the format of each kind of item;
+fields of a body that this release does not know are kept when the item is rewritten.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import fields, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service.records import (
     NOTHING_EVALUATED,
     GroupRecord,
@@ -43,7 +41,9 @@ from smdebug.service.records import (
     StepLayout,
     StepRecord,
 )
+from smdebug.service.step_index.formats import state_in
 from smdebug.service.step_index.item_reader import Item
+from smdebug.service.step_index.packing import DamagedRecord, packed, unpacked
 
 RUNS = "RUNS"
 PAST_RUNS = "PAST"
@@ -62,11 +62,6 @@ LAST = "￿"
 WORKERS_A_SHARD = 96
 LARGEST_INLINE_STATE = 1024  # bytes of a rule's state; larger ones are stored in an object
 LARGEST_PACKED_STATE = 8192  # bytes before packing: a group of 40 rules fits into an item
-_LARGEST_BODY = 64 << 20
-
-
-class DamagedRecord(SMDebugRuntimeError):
-    """An item of the step index is damaged, or was not written by this application."""
 
 
 # Keys
@@ -193,7 +188,7 @@ def item_of_run(record: RunRecord) -> Item:
         "check_until": record.check_until,
         "listed_at": record.listed_at,
         "state": record.state.value,
-        "body": packed(kept),
+        "body": packed({**record.unknown, **kept}),
         "outbox": dict(record.outbox),
     }
 
@@ -204,17 +199,18 @@ def run_of(item: Item) -> RunRecord:
     body["groups"] = tuple(body.get("groups", ()))
     return RunRecord(
         run=item["pk"].removeprefix("RUN#"),
-        state=RunState(item["state"]),
+        state=state_in(item, RunState, item["state"]),
         version=int(item["version"]),
         check_until=float(item.get("check_until", 0)),
         listed_at=float(item.get("listed_at", 0)),
         expires=item.get("expires"),
         outbox=item.get("outbox", {}),
+        unknown=_without(_RUN_BODY, body),
         **{name: body[name] for name in _RUN_BODY if name in body},
     )
 
 
-_RUN_APART = ("run", "state", "version", "check_until", "listed_at", "expires", "outbox")
+_RUN_APART = ("run", "state", "version", "check_until", "listed_at", "expires", "outbox", "unknown")
 _RUN_BODY = tuple(field.name for field in fields(RunRecord) if field.name not in _RUN_APART)
 _RUN_DEFAULTS = vars(RunRecord(""))
 
@@ -253,7 +249,7 @@ def progress_of_group(record: GroupRecord) -> Item:
     return {
         "tr": record.training_run,
         "cursor": record.cursor,
-        "body": packed({key: value for key, value in body.items() if value}),
+        "body": packed({**record.unknown, **{key: value for key, value in body.items() if value}}),
     }
 
 
@@ -267,7 +263,7 @@ def group_of(item: Item) -> GroupRecord:
         deaths=int(item["deaths"]),
         training_run=int(item["tr"]),
         cursor=int(item["cursor"]),
-        rules=tuple(_rule_of(rule) for rule in body.get("rules", ())),
+        rules=tuple(_rule_of(rule, item) for rule in body.get("rules", ())),
         passed=frozenset(body.get("passed", ())),
         gaps=tuple((first, last) for first, last in body.get("gaps", ())),
         late_done=frozenset(body.get("late", ())),
@@ -279,10 +275,15 @@ def group_of(item: Item) -> GroupRecord:
         alone=tuple(item.get("alone", ())),
         finished=bool(body.get("finished", False)),
         outbox=item.get("outbox", {}),
+        unknown=_without(_GROUP_BODY, body),
     )
 
 
-_RULE_FIELDS = tuple(field.name for field in fields(RuleRecord) if field.name != "state")
+_GROUP_BODY = (
+    *("rules", "passed", "gaps", "late", "lost", "forgotten"),
+    *("evaluated", "partly", "checked", "finished"),
+)
+_RULE_FIELDS = tuple(field.name for field in fields(RuleRecord) if field.name not in ("state", "unknown"))
 _RULE_DEFAULTS = {
     **{field.name: field.default for field in fields(RuleRecord)},
     "status": RuleStatus.IN_PROGRESS,
@@ -291,7 +292,8 @@ _RULE_DEFAULTS = {
 
 
 def _body_of_rule(rule: RuleRecord) -> dict[str, Any]:
-    body = {name: value for name in _RULE_FIELDS if (value := getattr(rule, name)) != _RULE_DEFAULTS[name]}
+    known = {name: value for name in _RULE_FIELDS if (value := getattr(rule, name)) != _RULE_DEFAULTS[name]}
+    body = {**rule.unknown, **known}
     if rule.state.isascii() and rule.state:  # almost always: as text it packs a fifth smaller
         body["state"] = rule.state.decode("ascii")
     elif rule.state:
@@ -299,16 +301,22 @@ def _body_of_rule(rule: RuleRecord) -> dict[str, Any]:
     return body
 
 
-def _rule_of(body: Mapping[str, Any]) -> RuleRecord:
+def _rule_of(body: Mapping[str, Any], group: Item) -> RuleRecord:
     known = {name: body[name] for name in _RULE_FIELDS if name in body}
     rule = RuleRecord(**known)
     return replace(
         rule,
-        status=RuleStatus(rule.status),
+        status=state_in(group, RuleStatus, rule.status),
         outcomes=tuple(rule.outcomes),
         evidence=tuple(rule.evidence),
         state=body.get("state", "").encode("ascii") or b64decode(body.get("state64", "")),
+        unknown=_without((*_RULE_FIELDS, "state", "state64"), body),
     )
+
+
+def _without(known: Container[str], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a newer release in a body."""
+    return {name: value for name, value in body.items() if name not in known}
 
 
 # The run's files
@@ -338,7 +346,11 @@ def rules_of(item: Item | None) -> RulesOfRun:
 def configuration_of(content: Mapping[str, Any]) -> RuleConfiguration:
     """The inverse of `RuleConfiguration.to_dict`."""
     lists = {key: tuple(content[key]) for key in ("other_trials", "actions") if key in content}
-    return RuleConfiguration(**{**content, **lists})
+    known = {name: value for name, value in content.items() if name in _CONFIGURATION}
+    return RuleConfiguration(**{**known, **lists}, unknown=_without(_CONFIGURATION, content))
+
+
+_CONFIGURATION = tuple(field.name for field in fields(RuleConfiguration) if field.name != "unknown")
 
 
 def item_of_layout(run: str, layout: StepLayout) -> Item:
@@ -377,20 +389,3 @@ def finding_of(item: Item) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DamagedRecord(f"{item['sk']} of {item['pk']} is not a finding")
     return found
-
-
-def packed(value: Any) -> bytes:
-    """Plain data in few bytes."""
-    return zlib.compress(json.dumps(value, separators=(",", ":"), default=list).encode(), 9)
-
-
-def unpacked(data: bytes) -> Any:
-    """The inverse of `packed`."""
-    opened = zlib.decompressobj()
-    try:
-        text = opened.decompress(bytes(data), _LARGEST_BODY)
-        if opened.unconsumed_tail:
-            raise DamagedRecord(f"A record of the step index is larger than {_LARGEST_BODY} bytes")
-        return json.loads(text)
-    except (zlib.error, ValueError) as error:
-        raise DamagedRecord(f"A record of the step index is damaged: {error}") from error
