@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import release as module
-from tools.release import CHANGELOG, LIBRARY, PROJECT, ReleaseRefused, current_version, release
+from tools.release import CHANGELOG, LIBRARY, PROJECT, STATES, ReleaseRefused, current_version, release
 
 ROOT = Path(__file__).parents[1]
 TODAY = date(2027, 1, 31)
@@ -42,6 +42,12 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / PROJECT).write_text('[project]\nname = "x"\nversion = "0.1.0"\nurl = "1.0"\n')
     (tmp_path / LIBRARY).write_text('"""A library."""\n\n__version__ = "0.1.0"\n')
     (tmp_path / CHANGELOG).write_text(LOG)
+    (tmp_path / STATES).mkdir(parents=True)
+
+    def keep_state(root: Path, version: str) -> None:
+        (root / STATES / f"{version}.json").write_text("{}")
+
+    monkeypatch.setattr(module, "keep_state", keep_state)
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "-A")
     git(tmp_path, "commit", "-qm", "Begin")
@@ -109,6 +115,7 @@ def test_versions_that_disagree_are_refused(repository):
 def test_a_wheel_that_fails_its_check_leaves_the_files_as_they_were(repository, monkeypatch):
     def fail(root: Path, version: str) -> Path:
         assert current_version(root) == version
+        assert (root / STATES / f"{version}.json").exists()
         raise subprocess.CalledProcessError(1, ["wheel_check.py"])
 
     monkeypatch.setattr(module, "build_and_check", fail)

@@ -2,8 +2,9 @@
 
 The working tree must be clean, the version newer than the current one and its tag unused. Then
 `pyproject.toml` and `smdebug/__init__.py` get the version, and the changelog's "Unreleased" becomes
-its section. The wheel is built, installed in an empty environment and used; if that fails, the
-three files are restored. Nothing is committed: the commands for that are printed at the end.
+its section. What the release leaves behind in the middle of runs is kept for the tests of later ones.
+The wheel is built, installed in an empty environment and used; if that fails, everything is as before.
+Nothing is committed: the commands for that are printed at the end.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = Path("pyproject.toml")
 LIBRARY = Path("layers/smdebug_core/python/smdebug/__init__.py")
 CHANGELOG = Path("CHANGELOG.md")
+STATES = Path("tests/functions/upgrades/states")
 _IN_PROJECT = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 _IN_LIBRARY = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 _UNRELEASED = re.compile(r"^## \[Unreleased\]\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -89,6 +91,12 @@ def write_version(root: Path, version: str, today: date) -> dict[Path, str]:
     return before
 
 
+def keep_state(root: Path, version: str) -> None:
+    """Keep what the release leaves behind in the middle of runs: later releases must go on with it."""
+    keep = [sys.executable, "-m", "tests.functions.upgrades.kept_state", version]
+    subprocess.run(keep, cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+
 def build_and_check(root: Path, version: str) -> Path:
     """Build the wheel, install it in an empty environment and use it; return its path."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
@@ -106,9 +114,11 @@ def release(root: Path, version: str, today: date) -> Path:
     check_repository(root, version)
     before = write_version(root, version, today)
     try:
+        keep_state(root, version)
         return build_and_check(root, version)
     except BaseException:
         _write(root, before)
+        (root / STATES / f"{version}.json").unlink(missing_ok=True)
         raise
 
 
@@ -135,6 +145,7 @@ def main() -> int:
         print(f"The release was undone: {failed}", file=sys.stderr)
         return 1
     print(f"{wheel.relative_to(ROOT)} is ready. Review the changes, then:")
+    print(f"  git add {STATES / version}.json")
     print(f"  git commit -am 'Release {version}'")
     print(f"  git tag -a v{version} -m 'Version {version}'")
     print("  git push --follow-tags")

@@ -249,3 +249,21 @@ def test_memory_and_dynamodb_agree_on_any_changes(table, changes):
     for change in changes:
         assert tried(memory, change) == tried(table, change)
     assert memory.get(pk, "s") == table.get(pk, "s")
+
+
+def test_a_refused_write_names_what_was_there(store, pk):
+    there = {"pk": pk, "sk": "s", "n": 2, "words": frozenset({"x"})}
+    store.put(there)
+    no_such = Only(equal={"n": 1})
+    for write in (
+        lambda: store.put({"pk": pk, "sk": "s"}, no_such),
+        lambda: store.update(pk, "s", set={"n": 3}, only=no_such),
+        lambda: store.delete(pk, "s", no_such),
+        lambda: store.change_together([ItemChange(pk, "s", {"n": 3}, only=no_such)]),
+    ):
+        with pytest.raises(Refused) as refused:
+            write()
+        assert refused.value.found == [there]
+    with pytest.raises(Refused) as refused:
+        store.update(pk, "none", set={"n": 3}, only=Only(present=True))
+    assert refused.value.found == []

@@ -73,3 +73,10 @@ def test_what_a_claim_hands_over_fits_through_the_state_machine(tmp_path):
         step=0,
         mode_step=0,
     )
+
+
+def test_a_claim_of_a_newer_release_is_read_without_its_new_fields():
+    claimed = jobs.Claimed(3, "own", 0, (jobs.ClaimedStep(7, asked=True),), more=False, ended=False)
+    sent = claimed.to_dict()
+    newer = {**sent, "of_tomorrow": 1, "steps": [{**step, "of_tomorrow": 1} for step in sent["steps"]]}
+    assert jobs.Claimed.from_dict(newer) == claimed

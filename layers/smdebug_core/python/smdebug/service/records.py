@@ -107,10 +107,10 @@ class RuleConfiguration:
             "actions": [dict(action) for action in self.actions],
             "repeat": self.repeat,
             "logging_level": self.logging_level,
-            **self.unknown,
         }
         always = {"name", "rule"}
-        return {key: value for key, value in content.items() if key in always or value not in _EMPTY}
+        known = {key: value for key, value in content.items() if key in always or value not in _EMPTY}
+        return {**known, **self.unknown}
 
 
 _EMPTY: tuple[Any, ...] = (None, {}, [], 0)

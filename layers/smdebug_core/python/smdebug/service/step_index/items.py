@@ -279,9 +279,8 @@ def group_of(item: Item) -> GroupRecord:
     )
 
 
-_GROUP_BODY = (
-    *("rules", "passed", "gaps", "late", "lost", "forgotten"),
-    *("evaluated", "partly", "checked", "finished"),
+_GROUP_BODY = frozenset(
+    ["rules", "passed", "gaps", "late", "lost", "forgotten", "evaluated", "partly", "checked", "finished"]
 )
 _RULE_FIELDS = tuple(field.name for field in fields(RuleRecord) if field.name not in ("state", "unknown"))
 _RULE_DEFAULTS = {
