@@ -35,6 +35,8 @@ class Settings:
     """The name of the stack; a second debugger in the same account and region needs another."""
     bucket: str | None = None
     """An existing bucket to watch, with EventBridge events on; by default the stack creates one."""
+    table: str | None = None
+    """A step index to go on with, which a deleted stack has kept; by default the stack creates one."""
     run_retention_days: int | None = None
     """Days after which objects below `run_retention_prefixes` are deleted; by default they are kept."""
     run_retention_prefixes: tuple[str, ...] = ()
@@ -178,6 +180,11 @@ class Settings:
                 raise SettingsError(
                     f"rule_sources={source!r} is not a prefix: write s3://bucket/prefix/ with a final slash."
                 )
+        if self.table is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", self.table):
+            raise SettingsError(
+                f"table={self.table!r} is not the name of a table: write it without its ARN, as the output "
+                "StepIndex of the earlier stack has it."
+            )
         if self.bucket and self.run_retention_days is not None:
             raise SettingsError(
                 f"run_retention_days={self.run_retention_days} applies to the stack's own bucket only: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -13,30 +14,15 @@ from infra.storage.run_bucket import kept_after_creation
 
 
 class StepTable(Construct):
-    """One table, paid by use; old items expire."""
+    """The stack's own table, paid by use, whose old items expire; or one that a deleted stack has kept."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None) -> None:
         super().__init__(scope, id)
-        # Not TableV2: with the user's key, it needs to know its region at synthesis.
-        self._table = dynamodb.Table(
-            self,
-            "Table",
-            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if key else dynamodb.TableEncryption.DEFAULT,
-            encryption_key=key,
-            time_to_live_attribute="expires",
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=settings.point_in_time_recovery
-            ),
-            # No deletion protection: CloudFormation could not roll back a failed creation.
-            removal_policy=kept_after_creation(settings.removal_policy),
-        )
-
-    @property
-    def name(self) -> str:
-        return self._table.table_name
+        own = None if settings.table else self._our_own(settings, key)
+        self.name = own.table_name if own else str(settings.table)
+        # No lookup: synthesis asks AWS nothing.
+        here = f"arn:{cdk.Aws.PARTITION}:dynamodb:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
+        self._arn = own.table_arn if own else f"{here}:table/{self.name}"
 
     def let_record_arrivals(self, function: PythonFunction) -> None:
         """Start runs, record arrivals and rules, and move runs on and off the finished list."""
@@ -79,5 +65,23 @@ class StepTable(Construct):
         self._let(function, "UpdateItem")
 
     def _let(self, function: PythonFunction, *actions: str) -> None:
-        function.may(*(f"dynamodb:{action}" for action in actions), on=[self._table.table_arn])
-        function.knows(TABLE, self._table.table_name)
+        function.may(*(f"dynamodb:{action}" for action in actions), on=[self._arn])
+        function.knows(TABLE, self.name)
+
+    def _our_own(self, settings: Settings, key: kms.IKey | None) -> dynamodb.Table:
+        # Not TableV2: with the user's key, it needs to know its region at synthesis.
+        return dynamodb.Table(
+            self,
+            "Table",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if key else dynamodb.TableEncryption.DEFAULT,
+            encryption_key=key,
+            time_to_live_attribute="expires",
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=settings.point_in_time_recovery
+            ),
+            # No deletion protection: CloudFormation could not roll back a failed creation.
+            removal_policy=kept_after_creation(settings.removal_policy),
+        )

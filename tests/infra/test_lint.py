@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,9 +49,12 @@ def test_cdk_nag_reports_an_unacknowledged_violation(tmp_path: Path):
     assert all("Unacknowledged" in violation for violation in found)
 
 
-def test_cfn_lint_reports_nothing(default_stack: Stack, full_stack: Stack, tmp_path: Path):
+def test_cfn_lint_reports_nothing(
+    default_stack: Stack, full_stack: Stack, synthesize: Callable[..., Stack], tmp_path: Path
+):
+    kept = synthesize(Settings(table="smdebug-kept"))
     files = []
-    for name, stack in (("default", default_stack), ("everything", full_stack)):
+    for name, stack in (("default", default_stack), ("everything", full_stack), ("kept table", kept)):
         files.append(tmp_path / f"{name}.json")
         # cfn-lint knows the integrations of Step Functions in the commercial partition only.
         text = json.dumps(stack.template).replace("arn:${Partition}:states:::", "arn:aws:states:::")
