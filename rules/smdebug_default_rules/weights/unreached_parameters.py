@@ -12,6 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
+from smdebug_default_rules.weights import choices
 
 LEAST_STEPS = 2
 EVEN = 0.1
@@ -33,7 +34,15 @@ _NO_LOSS = (
     "Add the loss of this output to the one that backward() is called on, or remove the layers that make it."
 )
 HEAD_STEPS, HEAD_FAR = 10, 50
-"""An output may be trained later: it is reported after so many saved steps, so far apart."""
+"""An output or a router may be trained later: it is reported after so many saved steps, so far apart."""
+_ROUTED = (
+    "Multiply what each expert returns by the probability that the router gave it, from a softmax over all "
+    "experts: an index of argmax or topk has no gradient, and of a single chosen expert a softmax is 1."
+)
+_PLACED = (
+    "Give the positions torch.arange(length): look for position ids that are all zeros, or a cumsum over a "
+    "mask of zeros."
+)
 _FROZEN = (
     "Check the loop or the pattern that sets requires_grad = False: it matches the weights of every layer."
 )
@@ -43,7 +52,8 @@ class UnreachedParameters(DefaultRule):
     """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained.
 
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
-    several results and no loss is computed from one of them.
+    several results and no loss is computed from one of them, when a router gets no gradient although its
+    experts learn, and when one row of a table of positions is used for all tokens.
     """
 
     cause = "no gradient"
@@ -62,6 +72,10 @@ class UnreachedParameters(DefaultRule):
         self.reached: list[str] = []
         self.hidden = 0
         """How many saved steps in a row have had parameters that no model has and no optimizer."""
+        self.routed: list[str] = []
+        """The weights with a gradient, among routers: what decays without one is not learnt."""
+        self.placed: dict[str, int] = {}
+        """At how many saved steps in a row a table of positions was used for a single one."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -91,6 +105,7 @@ class UnreachedParameters(DefaultRule):
                 _FROZEN,
             )
             return
+        yield from self._choices(seen, table, reached)
         if self.steps < LEAST_STEPS:
             return
         cut = self._cut(table, reached)
@@ -129,6 +144,43 @@ class UnreachedParameters(DefaultRule):
                 f"{len(unowned)} of {int(table.is_weight.sum())} weights belong to no "
                 "optimizer and have gradients",
                 _OWN,
+            )
+
+    def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
+        """Judge what chooses experts and positions, once there are enough steps."""
+        modules, is_early = Modules.of(seen), seen.step - (self.first or 0) < HEAD_FAR
+        gradients = {table.names[place] for place in where(table.has_gradient)}
+        without = []
+        for router in choices.routers(seen, table, reached):
+            if router.name in gradients and router.name not in self.routed:
+                self.routed.append(router.name)
+            without += [router] if router.name not in self.routed else []
+        for router in [] if is_early or self.steps < HEAD_STEPS else without:
+            yield self._finding(
+                router.name,
+                f"{router.name} had no gradient at any of {self.steps} saved steps, while "
+                f"{router.reached} of {router.experts} experts beside it learn: "
+                f"{modules.described(modules.layer_of(router.name))} never learns which expert to choose",
+                self.steps,
+                "The router gets no gradient",
+                f"0 of {self.steps} saved steps have a gradient of the router; {router.reached} of "
+                f"{router.experts} experts have one",
+                _ROUTED,
+            )
+        single = {positions.name: positions for positions in choices.single_positions(seen, table)}
+        self.placed = {name: self.placed.get(name, 0) + 1 for name in single}
+        for name, count in ({} if is_early else self.placed).items():
+            if count < HEAD_STEPS:
+                continue
+            yield self._finding(
+                name,
+                f"1 of {single[name].rows} rows of {name} gets a gradient, for rows of "
+                f"{single[name].tokens} tokens: {modules.described(modules.layer_of(name))} is given the "
+                "same position for every token",
+                count,
+                "All tokens have the same position",
+                f"1 of {single[name].rows} positions is used at each of {count} saved steps",
+                _PLACED,
             )
 
     def _unregistered(self, seen: ObservedStep) -> Iterator[Finding]:

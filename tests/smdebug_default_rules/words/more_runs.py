@@ -20,6 +20,7 @@ from tests.smdebug_default_rules.slips import test_slips as slips
 from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
+from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 
 SQUARES = {"criterion": "mse", "classes": 0, "means": [5000.0], "variances": [100.0]}
@@ -367,5 +368,7 @@ RUNS = [
     ("LabelBalance", slips.ordered),
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
+    ("UnreachedParameters", lambda: unchosen(is_routed=False)),
+    ("UnreachedParameters", lambda: unchosen(used=1)),
 ]
 """A rule and a run in which it finds something."""

@@ -163,6 +163,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 of 4 weights had no gradient at 51 saved steps, and give an output of the model",),
             "Add the loss of this output to",
         ),
+        (
+            "The router gets no gradient",
+            ("0 of 51 saved steps have a gradient of the router; 4 of 4 experts have one",),
+            "Multiply what each expert returns by the",
+        ),
+        (
+            "All tokens have the same position",
+            ("1 of 20 positions is used at each of 51 saved steps",),
+            "Give the positions torch.arange(length): look",
+        ),
     ],
     "ModuleModes": [
         (

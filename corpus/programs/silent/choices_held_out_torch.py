@@ -1,0 +1,123 @@
+"""Faults of what a model chooses and how it is set. No rule may be tuned on these."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from corpus.cases import fault, healthy, layer
+from corpus.programs.data import batches
+from corpus.programs.modern_parts import texts
+
+
+class Sparse(nn.Module):
+    """A feed-forward layer of six experts; each token takes the `taken` that the gate finds best."""
+
+    def __init__(self, width: int, taken: int, count: int = 6):
+        super().__init__()
+        self.gate = nn.Linear(width, count, bias=False)
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width)) for _ in range(count)
+        )
+        self.taken = taken
+
+    def forward(self, values: Tensor) -> Tensor:
+        tokens = values.flatten(0, 1)
+        best, chosen = self.gate(tokens).topk(self.taken, -1)
+        weights = best.softmax(-1)  # of the chosen ones alone
+        mixed = torch.zeros_like(tokens)
+        for number, expert in enumerate(self.experts):
+            rows, slot = (chosen == number).nonzero(as_tuple=True)
+            if len(rows):
+                mixed = mixed.index_add(0, rows, expert(tokens[rows]) * weights[rows, slot, None])
+        return mixed.view_as(values)
+
+
+class Reader(nn.Module):
+    """A language model of two recurrent blocks, each with a sparse layer behind it."""
+
+    def __init__(self, taken: int, vocabulary: int = 24, width: int = 24):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict({"mix": nn.GRU(width, width, batch_first=True), "moe": Sparse(width, taken)})
+            for _ in range(2)
+        )
+        self.lm_head = nn.Linear(width, vocabulary)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        values = self.embed(ids)
+        for block in self.blocks:
+            values = values + block["mix"](values)[0]
+            values = values + block["moe"](values)
+        output: Tensor = self.lm_head(values)
+        return output
+
+
+@fault("no gradient", r"gate", visible_from=50, onset=0, source="softmax of the top 1", held_out=True)
+def softmax_over_the_one_chosen_expert(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = Reader(taken=1 if faulty else 2)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    for (ids,) in batches(texts(seed)[0], size=32, seed=seed, epochs=8):
+        loss = F.cross_entropy(model(ids[:, :-1]).transpose(1, 2), ids[:, 1:])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Tagger(nn.Module):
+    """Classifies texts with one block of attention; positions are counted along the mask."""
+
+    def __init__(self, vocabulary: int = 24, width: int = 32):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(20, width)
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 3)
+
+    def forward(self, ids: Tensor, mask: Tensor, counted: Tensor) -> Tensor:
+        places = (counted.cumsum(1) - 1).clamp(min=0)
+        values = self.wte(ids) + self.wpe(places)
+        values = values + self.attention(values, values, values, key_padding_mask=mask == 0)[0]
+        kept = mask[..., None].float()
+        output: Tensor = self.head((self.norm(values) * kept).sum(1) / kept.sum(1))
+        return output
+
+
+@fault("no gradient", layer("wpe"), visible_from=50, onset=0, source="positions of no mask", held_out=True)
+def positions_counted_along_an_empty_mask(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    ids, mask = texts(seed, 1200)
+    labels = (ids[:, 0] + (ids[:, 1] > 12)) % 3
+    model = Tagger()
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    for some, seen, expected in batches(ids, mask, labels, size=40, seed=seed, epochs=8):
+        output = model(some, seen, torch.zeros_like(seen) if faulty else seen)
+        optimizer.zero_grad()
+        F.cross_entropy(output, expected).backward()
+        optimizer.step()
+
+
+# Healthy trainings that resemble them
+
+
+@healthy(held_out=True)
+def sentences_of_a_single_kind_of_token(seed: int) -> None:
+    """A table of kinds has two rows, of which texts without a second part use one."""
+    torch.manual_seed(seed)
+    ids, mask = texts(seed, 1200)
+    labels = (ids[:, 2] > 12).long()
+    words, kinds, places = nn.Embedding(24, 32), nn.Embedding(2, 32), nn.Embedding(20, 32)
+    encoder = nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)
+    model = nn.ModuleDict(
+        {"words": words, "token_types": kinds, "position_embeddings": places, "encoder": encoder}
+    )
+    model["head"] = nn.Linear(32, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    for some, seen, expected in batches(ids, mask, labels, size=40, seed=seed, epochs=7):
+        values = words(some) + kinds(torch.zeros_like(some)) + places(torch.arange(some.shape[1]))
+        values = encoder(values, src_key_padding_mask=seen == 0)
+        optimizer.zero_grad()
+        F.cross_entropy(model["head"](values[:, 2]), expected).backward()
+        optimizer.step()
