@@ -9,6 +9,7 @@ import numpy as np
 
 import smdebug
 from smdebug import modes
+from smdebug.files.names import EPOCHS
 from smdebug.files.observations import SERIES, STATISTICS, ObservationLayout, ObservedTensor, json_array
 from smdebug.numbers.rows import COLUMN, COLUMNS, QUANTILES
 
@@ -29,6 +30,7 @@ class WrittenRun:
         system: Callable[[int], dict[str, float]] | None = None,
         broken: Callable[[int], Any] | None = None,
         mode: Callable[[int], modes] = lambda step: modes.TRAIN,
+        epoch_of: Callable[[int], int] | None = None,
         **options: Any,
     ):
         self.place = str(place)
@@ -46,6 +48,7 @@ class WrittenRun:
         self.system = system
         self.broken = broken
         self.mode = mode
+        self.epoch_of = epoch_of
         self.hook = smdebug.Hook(self.place, include_regex=["^smdebug/"], save_config=config, **options)
         self.next_step = 0
         self.mode_steps: dict[int, int] = {}
@@ -76,6 +79,9 @@ class WrittenRun:
             self.hook.record("smdebug/layout", layout.to_array())
         rows = np.stack([since, modes_of, mode_steps, losses], axis=1)
         self.hook.record(f"{SERIES}loss", rows)
+        if self.epoch_of is not None:
+            epochs = [float(self.epoch_of(int(each))) for each in since]
+            self.hook.record(f"{SERIES}{EPOCHS}", np.stack([since, modes_of, mode_steps, epochs], axis=1))
         self.hook.record(f"{STATISTICS}gradients", self._statistics(step))
         facts: dict[str, Any] = {
             "layout": self.first_saved,

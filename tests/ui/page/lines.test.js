@@ -2,29 +2,19 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   linesOf,
+  bestInWords,
   smoothed,
   sourcesOf,
-  stepOfRun,
   stretchAt,
-  trainingStep,
   wordsOfStretch,
 } from "../../../layers/smdebug_core/python/smdebug/ui/page/lines.js";
 
-const KNOTS = [
-  [0, 0],
-  [9, 9],
-  [13, 10],
-  [22, 19],
-];
-
 const runOf = (name, modes) => ({ name, series: [{ name: "loss", count: 1, modes }] });
 
-test("steps of the run and training steps are on one line", () => {
-  assert.equal(trainingStep(KNOTS, 5), 5);
-  assert.equal(trainingStep(KNOTS, 13), 10);
-  assert.equal(trainingStep(KNOTS, 30), 19);
-  assert.equal(stepOfRun(KNOTS, 15), 18);
-  assert.equal(trainingStep([], 7), 7);
+test("the best value says its step, and its epoch if there is one", () => {
+  const best = { value: 0.05, is_highest: false, step: 1200, epoch: null };
+  assert.equal(bestInWords(best, String), "lowest 0.05 at step 1,200");
+  assert.equal(bestInWords({ ...best, is_highest: true, epoch: 3 }, String), "highest 0.05 at step 1,200, epoch 3");
 });
 
 test("validation is a line of its own, and training alone is none", () => {

@@ -260,27 +260,6 @@ def test_modes_facts_and_the_machine_share_the_steps_of_the_charts(page, tmp_pat
     assert tab.complaints == []
 
 
-def test_training_and_validation_are_lines_on_the_axis_of_training_steps(page, tmp_path):
-    run = WrittenRun(
-        tmp_path / "a",
-        loss=lambda step: 1.0 if step % 10 < 8 else 3.0 if step % 10 == 8 else 5.0,
-        mode=lambda step: modes.EVAL if step % 10 >= 8 else modes.TRAIN,
-    )
-    run.write(40, end=True)
-    tab = page("#/run/{a}?axis=training", READY)
-    legend = "document.querySelector('.keys-of-curves')?.innerText.replace(/\\s+/g, ' ')"
-    until(tab, f"{legend}?.includes('validation 4, lowest 4 at step 7')")
-    assert "training 1, lowest 1 at step 0" in tab.value(legend)
-    press(tab, "Axis: training steps")
-    until(tab, "[...document.querySelectorAll('button')].some(b => b.textContent === 'Axis: every step')")
-    assert "axis" not in tab.value("location.hash")
-    smoothing = "document.querySelector('[aria-label=Smoothing]')"
-    tab.value(f"{smoothing}.value = 0.9, {smoothing}.dispatchEvent(new Event('input'))")
-    until(tab, "location.hash.includes('smooth=0.9')")
-    assert accessible(tab) == []
-    assert tab.complaints == []
-
-
 @pytest.mark.parametrize(("width", "columns"), [(600, 1), (785, 2), (1280, 3), (1920, 5)])
 def test_small_charts_stand_beside_each_other_where_there_is_room(page, tmp_path, width, columns):
     metrics = {f"gpu{n}_percent": 50.0 for n in range(8)}

@@ -28,6 +28,8 @@ LEARNING_RATES = "learning_rate/"
 FIRST_LEARNING_RATE = f"{LEARNING_RATES}0/0"
 SYSTEM = "system"
 """The fact of a step that holds the system metrics."""
+EPOCHS = f"{SYSTEM}/epoch"
+"""The series that has a value at the first step of each epoch: how many are over."""
 END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.notes.origin`)
 CHECKPOINTS = "checkpoints.json"  # where the training saved its weights (`files.notes.checkpoints`)

@@ -170,7 +170,11 @@ class NamedTensor(TypedDict):
 
 
 class RunAnswer(TypedDict):
-    """One run: its progress, its diagnosis, and what it holds. While `listing`, there are more steps."""
+    """One run: its progress, its diagnosis, and what it holds. While `listing`, there are more steps.
+
+    Its axes besides steps are lines through points: `training_steps` at steps, seconds at steps in `times`,
+    and in `epochs` how many are over at training steps. Without those, `no_epochs` says why.
+    """
 
     id: str
     name: str
@@ -193,6 +197,9 @@ class RunAnswer(TypedDict):
     rules: list[RuleAnswer]
     series: list[SeriesName]
     training_steps: list[tuple[int, int]]
+    epochs: list[tuple[int, float]]
+    no_epochs: str
+    times: list[tuple[int, float]]
     kinds: list[KindAnswer]
     statistics: list[str]
     missing: str
@@ -205,11 +212,19 @@ class RunAnswer(TypedDict):
     deployed: DeployedRunAnswer | None
 
 
+class BestAnswer(TypedDict):
+    """The best value of a scalar, with its training step and its epoch, from 1 on."""
+
+    value: float
+    is_highest: bool
+    step: int
+    epoch: int | None
+
+
 class SeriesAnswer(TypedDict):
     """A scalar over a window of steps: each part with its extremes.
 
-    Of one mode, `training_steps` are those that the parts begin at, and `lowest` is the lowest value of all
-    with its training step.
+    Of one mode, `training_steps` are those that the parts begin at. `epoch_means` has the mean of each epoch.
     """
 
     name: str
@@ -221,7 +236,8 @@ class SeriesAnswer(TypedDict):
     exact: bool
     total: int
     training_steps: list[int] | None
-    lowest: tuple[float, int] | None
+    best: BestAnswer | None
+    epoch_means: list[tuple[int, float | None]]
 
 
 class RowsAnswer(TypedDict):
@@ -365,6 +381,10 @@ class ComparedRun(TypedDict):
     passed: int
     missing: str
     series: list[SeriesName]
+    training_steps: list[tuple[int, int]]
+    epochs: list[tuple[int, float]]
+    no_epochs: str
+    times: list[tuple[int, float]]
     configuration: dict[str, Any]
     divergence: DivergenceAnswer | None
 

@@ -18,6 +18,7 @@ from smdebug.ui.answer_types import (
     DivergenceAnswer,
 )
 from smdebug.ui.answering.answers import rows_answer, series_names
+from smdebug.ui.answering.curves import axes_of
 from smdebug.ui.finding.glance import configuration_of
 from smdebug.ui.following.verdict_answers import issue_answer
 from smdebug.ui.read_run import ReadRun
@@ -64,6 +65,7 @@ def _part(part: Part) -> ComparedRun:
             "passed": passed_of(run),
             "missing": run.missing,
             "series": series_names(run),
+            **axes_of(run),
             "configuration": {} if trial is None else configuration_of(trial),
             "divergence": None,
         }

@@ -39,10 +39,15 @@ class Line:
     @property
     def lowest(self) -> tuple[float, int] | None:
         """The lowest value with its training step; None if no value is finite."""
+        return self.extreme(highest=False)
+
+    def extreme(self, *, highest: bool) -> tuple[float, int] | None:
+        """Return the highest or the lowest value with its training step; None if no value is finite."""
         known = np.flatnonzero(np.isfinite(self.values))
         if not len(known):
             return None
-        place = known[np.argmin(self.values[known])]
+        finite = self.values[known]
+        place = known[np.argmax(finite) if highest else np.argmin(finite)]
         return float(self.values[place]), int(self.training_steps[place])
 
     def in_words(self) -> str:

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 
+from smdebug.files.names import EPOCHS
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
 from smdebug.service.run_status import RunSnapshot
@@ -16,14 +17,12 @@ from smdebug.ui.answer_types import (
     RowsAnswer,
     RunAnswer,
     Runs,
-    SeriesAnswer,
     SeriesName,
 )
 from smdebug.ui.answering.costs import IN_FOLDER, Estimate, estimate
+from smdebug.ui.answering.curves import axes_of
 from smdebug.ui.drawing.charts import Charts
-from smdebug.ui.drawing.json_numbers import numbers
 from smdebug.ui.drawing.matrices import Window
-from smdebug.ui.drawing.pyramid import Pyramid, Stretches
 from smdebug.ui.drawing.saved_values import MOST_BYTES
 from smdebug.ui.finding.glance import Glance, configuration_of, state_of, timed
 from smdebug.ui.following.reading import RunReader
@@ -33,8 +32,6 @@ from smdebug.ui.watching.board import Board, Row
 from smdebug.ui.watching.deployed import in_full, in_list
 
 NOTHING = Glance()
-MOST_KNOTS = 2000
-"""Of the line from the steps of a run to its training steps."""
 
 
 def runs_answer(board: Board) -> Runs:
@@ -138,7 +135,7 @@ def described(
         "issues": [issue_answer(issue) for issue in run.issues],
         "rules": verdict["rules"],
         "series": series_names(run),
-        "training_steps": run.charts.training_steps.knots(MOST_KNOTS),
+        **axes_of(run),
         "kinds": [
             {
                 "name": kind,
@@ -170,39 +167,6 @@ def cut_of(charts: Charts) -> str:
     )
 
 
-def series_of(
-    run: ReadRun, name: str, mode: str, first: int | None, last: int | None, most: int
-) -> SeriesAnswer:
-    """Return a window of a scalar, or of the line that it is in one mode."""
-    if not mode:
-        series = run.series[name]
-        return series_answer(escaped(name), len(series), series.between(first, last, most))
-    line = run.charts.line(name, mode)
-    points = Pyramid()
-    points.append(line.first, line.values)
-    found = points.between(first, last, most)
-    answer = series_answer(escaped(name), len(line), found)
-    answer["training_steps"] = run.charts.training_steps.of(found.first).tolist()
-    answer["lowest"] = line.lowest
-    return answer
-
-
-def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
-    """Return a window of a scalar."""
-    return {
-        "training_steps": None,
-        "lowest": None,
-        "name": name,
-        "first": found.first.tolist(),
-        "last": found.last.tolist(),
-        "low": numbers(found.low),
-        "high": numbers(found.high),
-        "not_finite": found.not_finite.tolist(),
-        "exact": found.is_exact,
-        "total": total,
-    }
-
-
 def rows_of(run: ReadRun, kind: str) -> RowsAnswer:
     """Return the rows of a kind's heat map."""
     folded = run.charts.folded.get(kind)
@@ -222,6 +186,7 @@ def series_names(run: ReadRun) -> list[SeriesName]:
             "is_tensor": name in tensors,
         }
         for name, series in sorted(run.series.items())
+        if name != EPOCHS
     ]
 
 

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
+from smdebug.runs.curves.epochs import NAMES, Epochs, epochs_of
 from smdebug.runs.curves.lines import LABELS, Line, line_of
+from smdebug.runs.curves.moments import Moments
 from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.runs.evaluation.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
+from smdebug.trials.known_steps import KnownSteps
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug.trials.observations.series import settled
 from smdebug.trials.observations.whole_run import Observations
@@ -35,6 +38,8 @@ _NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
 class ObservedRun(Protocol):
     """What charts ask of a run."""
 
+    @property
+    def index(self) -> KnownSteps: ...
     @property
     def observations(self) -> Observations: ...
     def mode(self, global_step: int) -> ModeKeys | None: ...
@@ -62,6 +67,7 @@ class Charts:
         self.lines: dict[str, dict[str, Pyramid]] = {}
         """Of each mode, the series that were written in it; none of the machine."""
         self.training_steps = TrainingSteps()
+        self.moments = Moments()
         self.kinds: dict[str, Statistics] = {}
         self.modes: list[tuple[int, int, str]] = []
         """Stretches of steps of one mode: first, last, name."""
@@ -91,6 +97,8 @@ class Charts:
     def read(self, trial: ObservedRun, step: int) -> None:
         """Add a step of the run. Its values are in `series` after `settle`."""
         self._note_mode(step, trial.mode(step) or ModeKeys.GLOBAL)
+        written = (trial.index.workers_at(step, ModeKeys.GLOBAL) or {}).values()
+        self.moments.note(step, max((each.saved_at for each in written if each.saved_at), default=None))
         try:
             seen = trial.observations.at(step)
             if trial.observations.exist or seen.series_names:
@@ -121,6 +129,7 @@ class Charts:
             for name, series in lines.items():
                 _pyramid_in(self.lines.setdefault(mode, {}), name).append(series.steps, series.values)
         self.training_steps.extend(later.training_steps)
+        self.moments.extend(later.moments)
         for kind, statistics in later.kinds.items():
             self._kind(kind).extend(statistics)
         for first, last, mode in later.modes:
@@ -149,6 +158,23 @@ class Charts:
         """Return the values that a series has in a mode."""
         series = self.lines[mode][name]
         return line_of(ModeKeys[mode], series.steps, series.values, self.training_steps)
+
+    @property
+    def epochs(self) -> Epochs:
+        """The epochs of the training, if the run has recorded them."""
+        clock = self.training_steps
+        last = max((each.steps[-1] for each in self.series.values()), default=-1)
+        for name in NAMES:
+            of_training = self.lines.get(ModeKeys.TRAIN.name, {}).get(name)
+            series = of_training or self.series.get(name)
+            if series is not None:
+                return epochs_of(series.steps, series.values, clock, int(last))
+        return epochs_of(np.empty(0, np.int64), np.empty(0), clock, int(last))
+
+    def whole(self, name: str) -> Line:
+        """Return the values of a series in all modes, as if all of them were training."""
+        series = self.series[name]
+        return line_of(ModeKeys.TRAIN, series.steps, series.values, self.training_steps)
 
     def order(self, kind: str, trial: Trial | None, step: int) -> list[int]:
         """Return the places of a kind's tensors in the order of the network, as of that step."""

@@ -27,7 +27,8 @@ from smdebug.trials.kinds import in_kind_order
 from smdebug.ui.about.answer import Latency, about
 from smdebug.ui.about.last_numbers import last_numbers
 from smdebug.ui.answer_types import AtStepAnswer, ComparisonAnswer, RunAnswer
-from smdebug.ui.answering.answers import described, rows_answer, series_of
+from smdebug.ui.answering.answers import described, rows_answer
+from smdebug.ui.answering.curves import series_of
 from smdebug.ui.answering.tensors import at_step, last_step_of
 from smdebug.ui.drawing.folded_rows import FoldedRows
 from smdebug.ui.read_run import ReadRun

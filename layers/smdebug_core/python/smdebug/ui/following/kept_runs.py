@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from smdebug.diagnosis import Issue
+from smdebug.runs.curves.moments import Moments
 from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.ui.answer_types import VerdictAnswer
 from smdebug.ui.drawing.charts import Charts
@@ -37,6 +38,7 @@ class Kept:
     kinds: dict[str, Statistics]
     lines: dict[str, dict[str, Pyramid]] = field(default_factory=dict)
     training_steps: TrainingSteps = field(default_factory=TrainingSteps)
+    moments: Moments = field(default_factory=Moments)
     orders: dict[str, list[int]] = field(default_factory=dict)
     modes: list[tuple[int, int, str]] = field(default_factory=list)
     facts: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Kept:
         charts = Charts()
         charts.series, charts.lines = self.series, self.lines
         charts.training_steps.extend(self.training_steps)
+        charts.moments.extend(self.moments)
         charts.kinds, charts.orders = self.kinds, dict(self.orders)
         charts.modes, charts.facts = list(self.modes), list(self.facts)
         charts.damaged, charts.folded = dict(self.damaged), dict(self.folded)
@@ -91,6 +94,8 @@ class Kept:
         text = json.dumps(head).encode("utf-8", "surrogatepass")
         arrays: dict[str, Any] = {_HEAD: np.frombuffer(text, np.uint8)}
         arrays["steps"] = np.asarray(self.steps, np.int64)
+        arrays["moments.steps"] = np.asarray(self.moments.steps, np.int64)
+        arrays["moments.seconds"] = np.asarray(self.moments.seconds, np.float64)
         for prefix, pyramids in (("s", self.series), *self.lines.items()):
             for at, pyramid in enumerate(pyramids.values()):
                 arrays[f"{prefix}{at}.steps"] = pyramid.steps
@@ -120,6 +125,7 @@ class Kept:
                 for at, (kind, names) in enumerate(head["kinds"].items())
             }
             steps = arrays["steps"].tolist()
+            moments = Moments(arrays["moments.steps"].tolist(), arrays["moments.seconds"].tolist())
         return cls(
             steps=steps,
             read_through=head["read_through"],
@@ -130,6 +136,7 @@ class Kept:
             kinds=kinds,
             lines=lines,
             training_steps=TrainingSteps(*head["training_steps"]),
+            moments=moments,
             orders=head["orders"],
             modes=[(first, last, name) for first, last, name in head["modes"]],
             facts=[(step, name, value) for step, name, value in head["facts"]],

@@ -1,10 +1,9 @@
 // A chart as a file that a paper or a slide can hold: a picture with its title and its curves' names, or a drawing.
 
+import { markOf, placesBetween } from "./axis.js";
 import { blob, report as held } from "./api.js";
 import { button, color, csvOf, download, sized } from "./dom.js";
-import { count } from "./format.js";
 import { inkOf } from "./inks.js";
-import { ticksOf } from "./timeline.js";
 
 const FONT = "11px system-ui, sans-serif";
 
@@ -93,7 +92,7 @@ function pathOf(chart, values) {
 }
 
 // The chart with its axes, the onsets of problems and the names of its curves: [{at, place, label}].
-export function svgOf(title, chart, curves, { log, words, onsets, hasLegend }) {
+export function svgOf(title, chart, curves, { log, words, onsets, hasLegend, axis }) {
   const [width, height] = [chart.over.clientWidth, chart.over.clientHeight];
   const text = (x, y, content, anchor = "start", ink = "text") =>
     `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="11" font-family="system-ui, sans-serif" ` +
@@ -103,7 +102,10 @@ export function svgOf(title, chart, curves, { log, words, onsets, hasLegend }) {
     `stroke="${ink}"${more}/>`;
   const dashed = (dash) => (dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "");
   const { x, y } = chart.scales;
-  const columns = ticksOf(x.min, x.max, width / 90).map((step) => [chart.valToPos(step, "x"), count(step)]);
+  const columns = placesBetween(axis, x.min, x.max, width / 90).map((place) => [
+    chart.valToPos(place, "x"),
+    markOf(axis, place),
+  ]);
   const rows =
     Number.isFinite(y.min) && Number.isFinite(y.max)
       ? valuesBetween(y.min, y.max, Math.max(2, height / 40), log).map((value) => [
@@ -184,8 +186,8 @@ export function saveButtons(of) {
     chartPicture(title, of.chart, curves).toBlob((image) => download(`${title}.png`, image));
   };
   const drawing = () => {
-    const onsets = of.time.onsets.map((onset) => ({ ...onset, step: of.across(onset.step) }));
-    const look = { log: of.log, words: of.words, onsets, hasLegend: of.legend !== null };
+    const onsets = of.time.onsets.map((onset) => ({ ...onset, step: of.axis.at(onset.step) }));
+    const look = { log: of.log, words: of.words, onsets, hasLegend: of.legend !== null, axis: of.axis.name };
     download(`${title}.svg`, svgOf(title, of.chart, of.shownCurves, look), "image/svg+xml");
   };
   const table = async () => {

@@ -1,6 +1,7 @@
 // What all charts by uPlot share: their axes, the marks of problems, points between gaps.
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
+import { distancesOf, markOf } from "./axis.js";
 import { color } from "./dom.js";
 import { number } from "./format.js";
 import { inkOf } from "./inks.js";
@@ -68,15 +69,13 @@ function alone(chart, curve, shown) {
 
 export const ALONE = { show: false, size: 5, filter: alone };
 
-// Steps are whole numbers.
-const WHOLE = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
-
 // The widest label decides how much room an axis takes.
 const widthOf = (_, labels) =>
   Math.max(44, 16 + 6.4 * Math.max(0, ...(labels || []).map((label) => String(label ?? "").length)));
 
-// `size` is how much room the vertical axis takes.
-export function axes(log, words = number, size = widthOf) {
+// `size` is how much room the vertical axis takes, and `axis` what is across.
+/** @param {import("./axis.js").AxisName} [axis] */
+export function axes(log, words = number, size = widthOf, axis = "steps") {
   const style = {
     stroke: color("quiet"),
     grid: { stroke: color("line"), width: 1 },
@@ -84,7 +83,7 @@ export function axes(log, words = number, size = widthOf) {
     font: "11px system-ui, sans-serif",
   };
   return [
-    { ...style, size: 28, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en-US")) },
+    { ...style, size: 28, incrs: distancesOf(axis), values: (_, ticks) => ticks.map((tick) => markOf(axis, tick)) },
     {
       ...style,
       size,

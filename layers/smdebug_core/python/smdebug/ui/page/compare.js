@@ -1,6 +1,7 @@
 // Several runs side by side: what was configured differently, their curves, where they diverge, their verdicts.
 
 import { get, report as held } from "./api.js";
+import { AxisChoice } from "./axis_choice.js";
 import { ChartView } from "./chart_view.js";
 import { divergenceOf } from "./divergence.js";
 import { button, h, replace } from "./dom.js";
@@ -33,6 +34,9 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   let closed = false;
   const refresh = oneAtATime(draw, { isClosed: () => closed });
   const configuration = h("div");
+  const axis = new AxisChoice(view);
+  /** @type {Map<string, import("./axis.js").HasAxes>} */
+  const runs = new Map();
   replace(crumbs, h("a", { href: held ? "#/" : list, text: held ? "Report" : "Runs" }), " / Compare");
   replace(
     main,
@@ -40,7 +44,14 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration),
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts, others),
-    h("section", { "aria-label": "Curves" }, h("h2", { text: "Curves" }), lossPlace, curves, more),
+    h(
+      "section",
+      { "aria-label": "Curves" },
+      h("div", { class: "bar" }, h("h2", { text: "Curves" }), h("span", { class: "grow" }), axis.element),
+      lossPlace,
+      curves,
+      more,
+    ),
   );
 
   function divergence(run, place) {
@@ -187,6 +198,8 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
         ),
       ),
     );
+    found.runs.forEach((run) => runs.set(run.id, run));
+    axis.show(found.runs);
     drawVerdicts(found.runs);
     drawConfiguration(found);
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
@@ -217,6 +230,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
         view,
         report,
         isNamed: true,
+        runOf: (id) => runs.get(id),
         words: name.startsWith("system/") ? wordsOf(name) : number,
       });
       chart.key = key;

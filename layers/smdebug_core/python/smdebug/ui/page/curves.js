@@ -1,7 +1,9 @@
 // The losses and metrics of a run over its steps, and what the machine did; beside them modes, facts and findings.
 
 import { get } from "./api.js";
-import { button, h, replace } from "./dom.js";
+import { AxisChoice } from "./axis_choice.js";
+import { BestValues } from "./best_values.js";
+import { button, h, replace, toggle } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { linesOf, sourcesOf } from "./lines.js";
 import { SeriesChart } from "./series_chart.js";
@@ -35,19 +37,16 @@ export class Curves {
     this.charts = new Map();
     /** @type {RunAnswer | null} */
     this.behind = null;
-    this.lossPlace = h("div");
+    /** @type {RunAnswer | null} */
+    this.run = null;
+    this.lossPlace = h("div", { class: "loss" });
     this.others = h("div", { class: "charts" });
     this.more = h("p");
     this.nothing = h("p", { class: "quiet", text: "This run has saved no losses or metrics so far.", hidden: true });
     this.zoomLine = h("span", { class: "quiet" });
-    /** @type {[number, number][]} */
-    this.knots = [];
-    this.axisButton = button("", () => view.setEveryStep(!view.everyStep), { hidden: true });
-    const nameAxis = () => {
-      this.axisButton.textContent = view.everyStep ? "Axis: every step" : "Axis: training steps";
-    };
-    view.listeners.add(nameAxis);
-    nameAxis();
+    this.axis = new AxisChoice(view);
+    this.best = new BestValues();
+    this.meansButton = toggle("Epoch means", view.means, (yes) => view.setMeans(yes));
     const weight = h("input", { type: "range", min: "0", max: "0.99", step: "0.01", "aria-label": "Smoothing" });
     weight.value = String(view.smooth);
     weight.addEventListener("input", () => view.setSmooth(Number(weight.value)));
@@ -70,7 +69,8 @@ export class Curves {
         h("h2", { text: "Loss and metrics" }),
         h("span", { class: "grow" }),
         this.zoomLine,
-        this.axisButton,
+        this.axis.element,
+        this.meansButton,
         this.smoothing,
         button("−", () => time.zoom(2), { "aria-label": "Zoom out" }),
         button("+", () => time.zoom(0.5), { "aria-label": "Zoom in on time" }),
@@ -91,8 +91,10 @@ export class Curves {
   /** @param {RunAnswer} run */
   async show(run) {
     if (this.other && !this.behind) this.behind = await get(`run/${this.other}`);
-    this.knots = run.training_steps;
-    this.axisButton.hidden = !this.knots.length || Boolean(this.other);
+    this.run = run;
+    const runs = [run, ...(this.behind ? [this.behind] : [])];
+    this.axis.show(runs);
+    this.meansButton.hidden = !runs.some((each) => each.epochs.length);
     const names = run.series.map((each) => each.name);
     const ofMachine = names.filter(isOfMachine);
     const scalars = names.filter((name) => !isOfMachine(name));
@@ -110,6 +112,10 @@ export class Curves {
     };
     replace(this.more, left > 0 ? button(`Show ${plural(left, "more chart")}`, all) : null);
     await Promise.all(wanted.map((name) => this.chartOf(run, name, name === loss).load()));
+    const chart = this.charts.get(loss);
+    if (!chart) return;
+    this.best.show(chart);
+    if (!chart.element.contains(this.best.element)) chart.element.append(this.best.element);
   }
 
   /**
@@ -126,7 +132,7 @@ export class Curves {
     const chart = new SeriesChart(titleOf(name), sources, this.time, {
       height: isLoss ? 240 : 140,
       isAligned: isLoss,
-      knots: () => this.knots,
+      runOf: (id) => (id === this.id ? this.run : this.behind),
       isNamed: linesOf(run, name).length > 0,
       view: this.view,
       report: this.report,

@@ -1,7 +1,8 @@
-// Training and validation as lines of their own, the axis of training steps, and smoothing.
+// Training and validation as lines of their own, and smoothing.
+
+import { count } from "./format.js";
 
 /** @typedef {import("./types/answers.js").SeriesName} SeriesName */
-/** @typedef {[number, number][]} Knots steps of the run with their training steps */
 
 const LABELS = { TRAIN: "training", EVAL: "validation", PREDICT: "prediction" };
 const MODES = Object.keys(LABELS);
@@ -38,34 +39,6 @@ export function sourcesOf(runs, name) {
 }
 
 /**
- * The training step of a step of the run. Between two knots it is the straight line, rounded down.
- * @param {Knots} knots
- * @param {number} step
- */
-export function trainingStep(knots, step) {
-  return between(knots, step, 0, 1);
-}
-
-/**
- * The step of the run at a training step.
- * @param {Knots} knots
- * @param {number} step
- */
-export function stepOfRun(knots, step) {
-  return between(knots, step, 1, 0);
-}
-
-function between(knots, value, from, to) {
-  if (!knots.length) return value;
-  if (value <= knots[0][from]) return knots[0][to] - (knots[0][from] - value) * (from ? 1 : 0);
-  const after = knots.findIndex((knot) => knot[from] > value);
-  const end = knots.at(-1);
-  if (after < 0) return end[to] + (from ? value - end[from] : 0);
-  const [a, b] = [knots[after - 1], knots[after]];
-  return a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
-}
-
-/**
  * The moving average of a curve with weights that halve again and again; unbiased at the beginning. Gaps stay.
  * @param {(number | null | undefined)[]} values
  * @param {number} weight of what came before, from 0 to 1
@@ -93,6 +66,37 @@ export function wordsOfStretch(curve, at, words) {
   const [low, high] = [curve.low[at], curve.high[at]];
   if (curve.not_finite[at]) return "not finite";
   return low === high ? words(high) : `${words(low)} to ${words(high)}`;
+}
+
+/**
+ * The best value of a line, with its step and its epoch.
+ * @param {import("./types/answers.js").BestAnswer} best
+ * @param {(value: number) => string} words
+ */
+export function bestInWords({ value, is_highest, step, epoch }, words) {
+  const where = `step ${count(step)}${epoch ? `, epoch ${count(epoch)}` : ""}`;
+  return `${is_highest ? "highest" : "lowest"} ${words(value)} at ${where}`;
+}
+
+/**
+ * The means of the epochs as a curve whose parts are epochs.
+ * @param {[number, number | null][]} means
+ */
+export function curveOfMeans(means) {
+  const values = means.map(([, mean]) => mean);
+  return { first: means.map(([epoch]) => epoch), low: values, high: values };
+}
+
+/**
+ * The last epochs, and of each line its mean in them.
+ * @param {(import("./types/answers.js").SeriesAnswer | null)[]} lines
+ * @param {number} most
+ * @returns {[number, (number | null)[]][]}
+ */
+export function lastEpochs(lines, most) {
+  const known = lines.map((line) => new Map(line?.epoch_means ?? []));
+  const epochs = [...new Set(known.flatMap((means) => [...means.keys()]))].sort((a, b) => a - b);
+  return epochs.slice(-most).map((epoch) => [epoch, known.map((means) => means.get(epoch) ?? null)]);
 }
 
 // The steps of several curves, and of each curve the largest and the smallest value at every step.

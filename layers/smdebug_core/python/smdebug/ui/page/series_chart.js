@@ -2,12 +2,14 @@
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
 import { get } from "./api.js";
+import { NO_AXES, placeInWords } from "./axis.js";
 import { saveButtons } from "./chart_files.js";
 import { ALONE, axes, marksPlugin, verticalScale } from "./chart_parts.js";
 import { color, debounced, h, menu, toggle } from "./dom.js";
 import { count, number } from "./format.js";
 import { inkOf, swatch } from "./inks.js";
-import { columnsOf, smoothed, stepOfRun, stretchAt, trainingStep, wordsOfStretch } from "./lines.js";
+import { bestInWords, columnsOf, curveOfMeans, smoothed, stretchAt, wordsOfStretch } from "./lines.js";
+import { SharedAxis } from "./shared_axis.js";
 import { MARGIN, gutter } from "./timeline.js";
 import { usualLimits } from "./usual_limits.js";
 
@@ -26,14 +28,14 @@ export class SeriesChart {
    * @param {number} [options.height]
    * @param {(value: number) => string} [options.words]
    * @param {boolean} [options.isNamed] whether a single curve has its name, too
-   * @param {() => [number, number][]} [options.knots] steps of the run with their training steps
+   * @param {(run: string) => import("./axis.js").HasAxes} [options.runOf] the run of an id, with its axes
    * @param {boolean} [options.isAligned] with the heat map: both are as wide as the page
    */
   constructor(
     title,
     sources,
     time,
-    { height = 170, view, report, words = number, knots = () => [], isNamed = false, isAligned = false },
+    { height = 170, view, report, words = number, runOf = () => NO_AXES, isNamed = false, isAligned = false },
   ) {
     this.view = view;
     this.name = sources[0].name;
@@ -41,7 +43,7 @@ export class SeriesChart {
     this.time = time;
     this.height = height;
     this.words = words;
-    this.knotsOfRun = knots;
+    this.axis = new SharedAxis(sources, runOf, view, time);
     this.key = "";
     this.isAligned = isAligned; // with the heat map: both are as wide as the page
     this.log = view.log.has(this.name);
@@ -126,48 +128,50 @@ export class SeriesChart {
     this.found = found;
     this.odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
     this.remark();
-    if (this.chart) {
+    if (this.chart && this.drawn === this.formOf()) {
       this.chart.setData(this.data(), false);
       this.scale();
       this.read(null);
     } else this.rebuild();
   }
 
-  get isOfOneRun() {
-    return this.sources.every(({ run }) => run === this.sources[0].run);
+  // The curves that have a place on the axis.
+  get curves() {
+    return this.found.map((each, at) => (each && !this.axis.of(at).isMissing ? each : null));
   }
 
-  // Steps of the run with their training steps; none if the axis counts every step.
-  get knots() {
-    return this.view.everyStep || !this.isOfOneRun ? [] : this.knotsOfRun();
-  }
-
-  across(step) {
-    return trainingStep(this.knots, step);
-  }
-
-  stepAt(x) {
-    return stepOfRun(this.knots, x);
-  }
-
-  get window() {
-    const [from, to] = this.time.window.map((step) => this.across(step));
-    return [from, Math.max(to, from + 1)];
-  }
-
-  // The curves that are smoothed: a point of validation is a mean already.
-  get smoothedPlaces() {
-    return this.view.smooth ? this.sources.flatMap(({ mode }, at) => (!mode || mode === "TRAIN" ? [at] : [])) : [];
+  // The curves that are smoothed or averaged over epochs: a point of validation is a mean already.
+  get averagedPlaces() {
+    const { means, smooth } = this.view;
+    return this.sources.flatMap(({ mode }, at) => {
+      if (mode && mode !== "TRAIN") return [];
+      return (means ? this.curves[at]?.epoch_means.length : smooth) ? [at] : [];
+    });
   }
 
   // Where the parts of a curve are on the axis.
-  placesOf(each) {
-    return this.knots.length ? (each.training_steps ?? each.first.map((step) => this.across(step))) : each.first;
+  placesOf(at) {
+    const { mode } = this.sources[at];
+    return this.axis.of(at).placesOf(this.found[at], Boolean(mode) && mode !== "TRAIN");
   }
 
   data() {
-    const columns = columnsOf(this.found, (each) => this.placesOf(each), this.log);
-    return [...columns, ...this.smoothedPlaces.map((at) => smoothed(columns[2 * at + 1], this.view.smooth))];
+    const { curves, averagedPlaces: averaged } = this;
+    const places = new Map(curves.flatMap((each, at) => (each ? [[each, this.placesOf(at)]] : [])));
+    const means = (this.view.means ? averaged : []).map((at) => {
+      const mean = curveOfMeans(this.found[at].epoch_means);
+      places.set(
+        mean,
+        mean.first.map((epoch) => this.axis.of(at).endOfEpoch(epoch)),
+      );
+      return mean;
+    });
+    const columns = columnsOf([...curves, ...means], (each) => places.get(each), this.log);
+    const values = columns.slice(0, 1 + 2 * curves.length);
+    const lines = this.view.means
+      ? columns.slice(values.length).filter((_, at) => at % 2 === 0)
+      : averaged.map((at) => smoothed(columns[2 * at + 1], this.view.smooth));
+    return [...values, ...lines];
   }
 
   // Whether a stretch has values that the chart cannot show: NaN, infinite, or not positive on a logarithmic scale.
@@ -183,7 +187,7 @@ export class SeriesChart {
 
   // The limits of the axis between which most runs are; null if all values are shown.
   get limits() {
-    return this.log || this.isOfOneRun ? null : usualLimits(this.found.filter((_, at) => !this.isHidden(at)));
+    return this.log || this.axis.isOfOneRun ? null : usualLimits(this.found.filter((_, at) => !this.isHidden(at)));
   }
 
   remark() {
@@ -207,20 +211,26 @@ export class SeriesChart {
     return this.legend !== null && this.view.hidden.has(this.placeOf(at));
   }
 
+  // What a chart is made for: another axis, or other lines, take another chart.
+  formOf() {
+    return [this.axis.name, this.view.means, ...this.averagedPlaces].join();
+  }
+
   rebuild() {
     this.chart?.destroy();
     const series = [{ label: "step" }];
-    const faint = new Set(this.smoothedPlaces);
+    const averaged = this.averagedPlaces;
+    this.drawn = this.formOf();
     const bands = [];
     this.sources.forEach(({ label, name }, at) => {
-      const alpha = faint.has(at) ? 0.25 : 1;
+      const alpha = averaged.includes(at) ? 0.25 : 1;
       const ink = { ...inkOf(this.placeOf(at)), width: 1.4, points: ALONE, show: !this.isHidden(at), alpha };
       series.push({ label: label || name, ...ink }, { label: `${label || name} (smallest)`, ...ink });
       bands.push({ series: [2 * at + 1, 2 * at + 2], fill: color("band") });
     });
-    for (const at of this.smoothedPlaces) {
+    for (const at of averaged) {
       const ink = { ...inkOf(this.placeOf(at)), width: 2, points: ALONE, show: !this.isHidden(at) };
-      series.push({ label: `${this.sources[at].label || this.name} (smoothed)`, ...ink });
+      series.push({ label: `${this.sources[at].label || this.name} (average)`, ...ink });
     }
     const { time } = this;
     this.chart = new uPlot(
@@ -229,10 +239,10 @@ export class SeriesChart {
         height: this.height,
         series,
         bands,
-        axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined),
+        axes: axes(this.log, this.words, this.isAligned ? () => gutter() - FRAME : undefined, this.axis.name),
         padding: this.isAligned ? [null, MARGIN - FRAME, null, null] : undefined,
         scales: {
-          x: { time: false, range: () => this.window },
+          x: { time: false, range: () => this.axis.window },
           y: verticalScale(this.log, () => (this.showsAll ? null : this.limits)),
         },
         legend: { show: false },
@@ -242,22 +252,22 @@ export class SeriesChart {
           marksPlugin(
             time,
             () => this.missing(),
-            (step) => this.across(step),
+            (step) => this.axis.at(step),
           ),
           {
             hooks: {
               setSelect: (chart) => {
                 if (chart.select.width < 4) return;
                 time.show(
-                  this.stepAt(chart.posToVal(chart.select.left, "x")),
-                  this.stepAt(chart.posToVal(chart.select.left + chart.select.width, "x")),
+                  this.axis.stepAt(chart.posToVal(chart.select.left, "x")),
+                  this.axis.stepAt(chart.posToVal(chart.select.left + chart.select.width, "x")),
                 );
                 chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
               },
               setCursor: (chart) => {
                 if (this.isPointedAt) return;
                 const inside = chart.cursor.left >= 0;
-                const step = inside ? this.stepAt(chart.posToVal(chart.cursor.left, "x")) : null;
+                const step = inside ? this.axis.stepAt(chart.posToVal(chart.cursor.left, "x")) : null;
                 this.read(step);
                 time.point(step, this);
               },
@@ -276,31 +286,36 @@ export class SeriesChart {
   point(step, source) {
     if (source === this || !this.chart) return;
     this.isPointedAt = true;
-    const left = step === null ? -10 : this.chart.valToPos(this.across(step), "x");
+    const left = step === null ? -10 : this.chart.valToPos(this.axis.at(step), "x");
     this.chart.setCursor({ left, top: step === null ? -10 : 0 });
     this.isPointedAt = false;
     this.read(step);
   }
 
-  valueAt(each, step) {
+  valueAt(at, step) {
+    const each = this.curves[at];
     if (!each || !each.first.length) return null;
-    const at = stretchAt(each, step);
-    const words = wordsOfStretch(each, at, this.words);
-    if (this.knots.length) return { words, range: `step ${count(Math.floor(this.placesOf(each)[at]))}` };
+    const place = stretchAt(each, this.axis.stepOf(at, step));
+    const words = wordsOfStretch(each, place, this.words);
+    if (this.axis.name !== "steps") return { words, range: placeInWords(this.axis.name, this.placesOf(at)[place]) };
     const range =
-      each.first[at] === each.last[at]
-        ? `step ${count(each.first[at])}`
-        : `steps ${count(each.first[at])}–${count(each.last[at])}`;
+      each.first[place] === each.last[place]
+        ? `step ${count(each.first[place])}`
+        : `steps ${count(each.first[place])}–${count(each.last[place])}`;
     return { words, range };
   }
 
   read(step) {
     if (!this.legend) {
-      const found = this.valueAt(this.found[0], step);
-      this.readout.textContent = found ? (step === null ? found.words : `${found.range}: ${found.words}`) : "";
+      const found = this.valueAt(0, step);
+      this.readout.textContent = found
+        ? step === null
+          ? found.words + this.bestOf(0)
+          : `${found.range}: ${found.words}`
+        : "";
       return;
     }
-    this.readout.textContent = step === null ? "" : `step ${count(Math.floor(this.across(step)))}`;
+    this.readout.textContent = step === null ? "" : placeInWords(this.axis.name, this.axis.at(step));
     if (this.legend.childElementCount !== this.sources.length) {
       this.legend.replaceChildren(
         ...this.sources.map(({ label, name }, at) =>
@@ -324,21 +339,20 @@ export class SeriesChart {
       );
     }
     this.sources.forEach((_, at) => {
-      const words = this.valueAt(this.found[at], step)?.words ?? "–";
-      this.legend.children[at].lastChild.textContent = step === null ? words + this.lowestOf(at) : words;
+      const words = this.valueAt(at, step)?.words ?? "–";
+      this.legend.children[at].lastChild.textContent = step === null ? words + this.bestOf(at) : words;
     });
   }
 
-  // The lowest value of a loss and its training step, where it has lines of modes.
-  lowestOf(at) {
-    const lowest = this.found[at]?.lowest;
-    if (!lowest || !/loss/i.test(this.name)) return "";
-    return `, lowest ${this.words(lowest[0])} at step ${count(lowest[1])}`;
+  // The best value of a line, where it is not said beside the chart.
+  bestOf(at) {
+    const best = this.found[at]?.best;
+    return best && !this.isAligned ? `, ${bestInWords(best, this.words)}` : "";
   }
 
   scale() {
     if (!this.chart) return;
-    const [min, max] = this.window;
+    const [min, max] = this.axis.window;
     this.chart.setScale("x", { min, max });
   }
 

@@ -45,6 +45,7 @@ def kept_from(reader: RunReader) -> Kept:
         kinds=charts.kinds,
         lines=charts.lines,
         training_steps=charts.training_steps,
+        moments=charts.moments,
         orders={kind: reader.order(kind) for kind in charts.kinds},
         modes=charts.modes,
         facts=charts.facts,

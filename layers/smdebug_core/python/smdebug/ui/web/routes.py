@@ -26,6 +26,7 @@ from smdebug.ui.answer_types import (
     SeriesAnswer,
 )
 from smdebug.ui.answering import answers, tensors
+from smdebug.ui.answering.curves import series_of
 from smdebug.ui.answering.requests import (
     NotFound,
     named,
@@ -98,7 +99,7 @@ class Routes:
             mode = request.query_params.get("mode", "")
             if mode and mode not in reader.charts.modes_of(name):
                 raise NotFound(f"The series {escaped(name)} has no values of mode {escaped(mode)}.")
-            return answers.series_of(reader, name, mode, first, last, points(request))
+            return series_of(reader, name, mode, first, last, points(request))
 
         return JSONResponse(await _locked(reader, found))
 

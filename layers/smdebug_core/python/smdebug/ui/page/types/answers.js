@@ -201,6 +201,9 @@
  * @property {RuleAnswer[]} rules
  * @property {SeriesName[]} series
  * @property {any[]} training_steps
+ * @property {any[]} epochs
+ * @property {string} no_epochs
+ * @property {any[]} times
  * @property {KindAnswer[]} kinds
  * @property {string[]} statistics
  * @property {string} missing
@@ -211,6 +214,15 @@
  * @property {string} cost_title
  * @property {NamedTensor[]} named
  * @property {DeployedRunAnswer | null} deployed
+ */
+
+/**
+ * The best value of a scalar, with its training step and its epoch, from 1 on.
+ * @typedef {object} BestAnswer
+ * @property {number} value
+ * @property {boolean} is_highest
+ * @property {number} step
+ * @property {number | null} epoch
  */
 
 /**
@@ -225,7 +237,8 @@
  * @property {boolean} exact
  * @property {number} total
  * @property {number[] | null} training_steps
- * @property {any | null} lowest
+ * @property {BestAnswer | null} best
+ * @property {any[]} epoch_means
  */
 
 /**
@@ -369,6 +382,10 @@
  * @property {number} passed
  * @property {string} missing
  * @property {SeriesName[]} series
+ * @property {any[]} training_steps
+ * @property {any[]} epochs
+ * @property {string} no_epochs
+ * @property {any[]} times
  * @property {Record<string, any>} configuration
  * @property {DivergenceAnswer | null} divergence
  */
