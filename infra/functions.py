@@ -9,6 +9,7 @@ from constructs import Construct
 from infra.alerting.webhooks import webhooks_of
 from infra.custom_rules import CustomRules
 from infra.python_function import PythonFunction, Shared
+from infra.releases.gradual_releases import GradualReleases
 from infra.watch_schedules import WatchSchedules
 
 QUICK = 60  # seconds, for a function that reads records and no tensors
@@ -72,6 +73,10 @@ class Functions:
             for webhook in webhooks_of(settings)
         ]
         self.custom = CustomRules(scope, "CustomRules", shared=shared)
+        if settings.gradual_deployment:
+            releases = GradualReleases(scope, "Releases")
+            for busy in (self.ingest, self.evaluate):  # the others are called too rarely to be judged
+                releases.release(busy)
 
     @property
     def monitored(self) -> list[PythonFunction]:

@@ -88,6 +88,7 @@ class PythonFunction(Construct):
             environment=dict(shared.environment) if is_trusted else {},
             reserved_concurrent_executions=reserved or None,
         )
+        self._called: lambda_.IFunction = self.function
         acknowledge(
             self.function,
             "L1",
@@ -103,11 +104,17 @@ class PythonFunction(Construct):
 
     @property
     def arn(self) -> str:
-        return self.function.function_arn
+        """What calls the function, and what its callers may call: the alias, if there is one."""
+        return self._called.function_arn
 
     @property
     def name(self) -> str:
-        return self.function.function_name
+        """The name by which the function is called, with the one of its alias."""
+        return self._called.function_name
+
+    def is_called_as(self, alias: lambda_.IAlias) -> None:
+        """Have whatever is connected from now on call this alias instead of the newest code."""
+        self._called = alias
 
     def may(
         self,

@@ -101,6 +101,8 @@ class Settings:
     """How many functions your account may run at once (Lambda's quota `Concurrent executions`)."""
     reserved_concurrency: int = 0
     """How many of them only the evaluation may use; needs an account with 200 or more."""
+    gradual_deployment: bool = False
+    """Whether new code of the busiest functions gets a tenth of the calls first, and goes if it fails."""
     permissions_boundary: str | None = None
     """The policy that bounds every role: its ARN, or its name in this account."""
     role_path: str = "/"
@@ -133,6 +135,7 @@ class Settings:
             self._check_retention,
             self._check_concurrency,
             self._check_landing_zone,
+            self._check_deployment,
         ):
             check()
 
@@ -233,6 +236,13 @@ class Settings:
     def _check_landing_zone(self) -> None:
         if problem := landing_zone.problem_with(self):
             raise SettingsError(problem)
+
+    def _check_deployment(self) -> None:
+        if self.gradual_deployment and self.local:
+            raise SettingsError(
+                "gradual_deployment=true has no meaning on the local stack, where no calls come during a "
+                "deployment: omit it."
+            )
 
     def _check_endpoints(self) -> None:
         for address in self.alert_emails:

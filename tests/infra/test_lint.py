@@ -52,7 +52,7 @@ def test_cdk_nag_reports_an_unacknowledged_violation(tmp_path: Path):
 def test_cfn_lint_reports_nothing(
     default_stack: Stack, full_stack: Stack, synthesize: Callable[..., Stack], tmp_path: Path
 ):
-    kept = synthesize(Settings(table="smdebug-kept"))
+    kept = synthesize(Settings(table="smdebug-kept", gradual_deployment=True))
     files = []
     for name, stack in (("default", default_stack), ("everything", full_stack), ("kept table", kept)):
         files.append(tmp_path / f"{name}.json")
