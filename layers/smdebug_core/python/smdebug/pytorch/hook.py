@@ -17,6 +17,7 @@ from typing import Any
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.files.names import EPOCHS
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
 from smdebug.saving.hooks.framework import require
@@ -44,6 +45,7 @@ from smdebug.pytorch.listening.callbacks import (  # noqa: E402
 )
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
+from smdebug.pytorch.listening.passes import PASSES  # noqa: E402
 from smdebug.pytorch.listening.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.listening.scripting import script_without_callbacks  # noqa: E402
 from smdebug.pytorch.modules.activations import (  # noqa: E402
@@ -60,6 +62,7 @@ from smdebug.pytorch.modules.names import (  # noqa: E402
     name_layers,
     name_of,
 )
+from smdebug.pytorch.observing.epochs import Epochs  # noqa: E402
 from smdebug.pytorch.observing.iterations import Iterations  # noqa: E402
 from smdebug.pytorch.observing.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.observing.structure import KnownStructure  # noqa: E402
@@ -151,6 +154,7 @@ class Hook(FrameworkHook):
         self.gradients = Gradients(self.record_together, self._kept, AfterAccumulation(self))
         self._skipped_steps = SkippedSteps(self)
         script_without_callbacks()
+        PASSES.install()
         self.set_up(options)
 
     def make_collections(self) -> CollectionManager:
@@ -290,11 +294,22 @@ class Hook(FrameworkHook):
             if iterations is not None and not self._begins_iteration(iterations, mode):
                 return
             recorder = self.recorder
-            if recorder.skip(mode) or recorder.state is State.CLOSED:
-                return
-            self._next_step(mode, in_graph)
+            if not recorder.skip(mode) and recorder.state is not State.CLOSED:
+                self._next_step(mode, in_graph)
+            observer = self._observer
+            if observer is not None and observer.epochs.passes_seen != PASSES.count:
+                self._note_passes(observer.epochs, self.mode if mode is None else mode)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
+
+    def _note_passes(self, epochs: Epochs, mode: ModeKeys) -> None:
+        """Note the epoch that begins with a step, if passes over data have begun since the step before."""
+        if mode not in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            over = epochs.training_step_begins()
+            if over is not None:
+                self.recorder.carry(EPOCHS, float(over))
+        elif self._in_evaluation_mode or not self._modes_by_training:
+            epochs.evaluation_begins()
 
     def _begins_iteration(self, iterations: Iterations, mode: ModeKeys | None) -> bool:
         """Return whether a forward of the model begins a step of that mode."""

@@ -34,6 +34,7 @@ from smdebug.pytorch.listening.callbacks import (
     is_compiling,
 )
 from smdebug.pytorch.listening.optimizers import optimizers
+from smdebug.pytorch.listening.passes import PASSES
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.names import class_name, unwrapped
 
@@ -142,6 +143,7 @@ class _Watcher:
         nn.Module.compile = module_compiled
         _Loss.__call__ = loss_called
         PROCESS.install()
+        PASSES.install()
         PROCESS.add(self)
 
     def _optimizer_made(self, optimizer: Any) -> None:

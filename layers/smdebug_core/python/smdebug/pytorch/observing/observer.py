@@ -24,6 +24,7 @@ from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.pytorch.observing.attention import Attention
 from smdebug.pytorch.observing.codes import code_facts
+from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
@@ -88,6 +89,7 @@ class TorchObserver:
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
         self.accumulation = Accumulation()
+        self.epochs = Epochs()
         self.iterations: Iterations | None = None
         """The iterations of the training, where those are its steps."""
         self._some: list[ref[nn.Parameter]] = []
