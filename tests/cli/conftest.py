@@ -16,6 +16,7 @@ from smdebug.cli.main import main
 from smdebug.files.names import END_MARKER, event_key
 from smdebug.mode_keys import ModeKeys
 from tests.rules.made_runs import MadeRun
+from tests.support.answers import check_answer
 from tests.support.mocked_aws import mocked_aws
 
 BUCKET = "my-bucket"
@@ -44,8 +45,10 @@ def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def asked(*words: object) -> Answer:
         capsys.readouterr()
-        code = main([str(word) for word in words])
+        texts = [str(word) for word in words]
+        code = main(texts)
         output = capsys.readouterr()
+        check_answer(texts, output.out)
         return Answer(code, output.out, output.err)
 
     return asked

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from smdebug.rules.rule_sets import default_rules
 from tests.local_aws.test_local_aws import ROOT, environment
+from tests.support.answers import check_answer
 
 
 def test_it_prints_one_document_and_keeps_the_runs_in_the_folder(tmp_path):
@@ -23,6 +24,7 @@ def test_it_prints_one_document_and_keeps_the_runs_in_the_folder(tmp_path):
         timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
+    check_answer(["demo", "--json"], done.stdout)
     results = json.loads(done.stdout)
     assert results["as_it_should_be"] is True
     failing, healthy = results["runs"]

@@ -27,14 +27,30 @@ _MIN_CURVE, _MAX_CURVE = 8, 40  # columns
 
 
 def output_options(function: F) -> F:
-    """Add `--json` and `--debug`, which every command has."""
+    """Add `--json`, `--json-schema` and `--debug`, which every command has."""
     function = click.option(
         "--debug",
         is_flag=True,
         expose_value=False,
         help="Show the library's log, and the traceback of an error.",
     )(function)
+    function = click.option(
+        "--json-schema",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_print_schema,
+        help="Print the JSON schema of what --json prints, and end.",
+    )(function)
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def _print_schema(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from smdebug.cli.json_answers.schemas import schema_of
+
+        print_json(schema_of(str(context.info_name)))
+        context.exit()
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,1 @@
+"""What `--json` prints: the form of each command's answer, and its JSON schema."""

@@ -1,0 +1,62 @@
+"""The JSON schema of each command's answer; `ask` holds the answers of all other tests against it."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from smdebug.cli.commands import COMMANDS
+from smdebug.cli.json_answers.schemas import DOCUMENTS, LINES, schema_of
+from tests.support.answers import problems_of
+
+ANSWERING = [*DOCUMENTS, *LINES]
+
+
+def test_every_command_has_a_schema():
+    assert sorted(ANSWERING) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", ANSWERING)
+def test_it_is_a_schema_whose_forms_are_all_described(command):
+    schema = schema_of(command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert command in schema["title"]
+    assert [name for name, form in schema["$defs"].items() if not form["description"]] == []
+
+
+@pytest.mark.parametrize("command", sorted({*ANSWERING} - {"run"}))
+def test_the_command_prints_it(command, ask):
+    answer = ask(command, "--json-schema")
+    assert (answer.code, json.loads(answer.out), answer.err) == (0, schema_of(command), "")
+
+
+CHECK = {"what": "numpy", "state": "good", "found": "2.4", "hint": ""}
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong", "where"),
+    [
+        ("doctor", [{**CHECK, "state": 3}], "0.state"),
+        ("doctor", [{name: CHECK[name] for name in ("what", "state", "found")}], "0"),
+        ("doctor", [{**CHECK, "more": ""}], "0"),
+        ("plot", {"output": "x", "bytes": 1.5, "left_out": []}, "bytes"),
+        ("import", {"imported": [], "failed": [{"source": "x", "name": None, "error": ""}]}, "failed.0.name"),
+        ("policy", {"policy": {}}, ""),
+    ],
+)
+def test_an_answer_of_another_form_is_noticed(command, wrong, where):
+    assert where in {place for place, _ in problems_of(command, wrong)}
+
+
+@pytest.mark.parametrize("number", [0.5, 3, "NaN", "Infinity", "-Infinity", None])
+def test_a_number_that_json_lacks_is_text(number):
+    answer = {"runs": 1, "chunks": 1, "steps": 1, "dollars": number, "seconds": 1.0}
+    assert bool(problems_of("backtest", answer)) == (number is None)
+
+
+def test_what_a_later_release_adds_is_no_error_for_who_reads_by_the_schema():
+    validator = jsonschema.Draft202012Validator(schema_of("doctor"))
+    assert validator.is_valid([{**CHECK, "more": ""}])
+    assert not validator.is_valid([{**CHECK, "hint": None}])
