@@ -26,10 +26,12 @@ class Broken(AssertionError):
     """A promise was not kept: which, of which run, and the seed that shows it."""
 
 
-def simulate(seed: int, scenario: str = "", *, keeps_history: bool = False) -> Simulation:
+def simulate(
+    seed: int, scenario: str = "", *, keeps_history: bool = False, kind: type[Simulation] = Simulation
+) -> Simulation:
     """The schedule of that seed, held to what was promised; of that scenario, else of the seed's own."""
     chosen = scenario_of(seed, scenario)
-    simulation = Simulation(chosen, Schedule.drawn(seed), keeps_history=keeps_history)
+    simulation = kind(chosen, Schedule.drawn(seed), keeps_history=keeps_history)
     try:
         simulation.run()
         for training in chosen.trainings:
