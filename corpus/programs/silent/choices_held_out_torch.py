@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy, layer
-from corpus.programs.data import batches
+from corpus.programs.data import batches, diabetes, digit_images, digits
 from corpus.programs.modern_parts import texts
 
 
@@ -99,7 +99,65 @@ def positions_counted_along_an_empty_mask(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
+@fault("learning rate", r".*", visible_from=96, onset=0, source="LinearLR per epoch", held_out=True)
+def linear_warm_up_stepped_behind_the_epoch(seed: int, faulty: bool) -> None:
+    """A convolutional network with two groups of parameters; the warm-up was written for 400 steps."""
+    torch.manual_seed(seed)
+    images, labels = digit_images()
+    body = nn.Sequential(nn.Conv2d(1, 12, 3, padding=1), nn.ReLU(), nn.Conv2d(12, 12, 3, stride=2), nn.ReLU())
+    model = nn.Sequential(body, nn.Flatten(), nn.Linear(108, 10))
+    optimizer = torch.optim.SGD(
+        [{"params": body.parameters(), "lr": 0.05}, {"params": model[2].parameters(), "lr": 0.1}],
+        momentum=0.9,
+    )
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1e-3, 1.0, total_iters=400 if faulty else 60)
+    for epoch in range(7):
+        for some, expected in batches(images, labels, size=45, seed=seed + epoch, epochs=1):
+            loss = F.cross_entropy(model(some), expected)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            if not faulty:
+                schedule.step()
+        if faulty:
+            schedule.step()
+
+
+@fault("learning rate", r".*", visible_from=60, onset=0, source="warm-up in on_epoch_end", held_out=True)
+def warm_up_of_a_regression_per_epoch(seed: int, faulty: bool) -> None:
+    """A regression whose warm-up of 500 steps is stepped at the end of each epoch."""
+    torch.manual_seed(seed)
+    features, wanted = diabetes()
+    model = nn.Sequential(nn.Linear(10, 48), nn.Tanh(), nn.Linear(48, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1.0, done / 500 + 1e-3))
+    for epoch in range(25):
+        for some, expected in batches(features, wanted, size=32, seed=seed + epoch, epochs=1):
+            if not faulty:
+                schedule.step()
+            optimizer.zero_grad()
+            F.mse_loss(model(some), expected).backward()
+            optimizer.step()
+        if faulty:
+            schedule.step()
+
+
 # Healthy trainings that resemble them
+
+
+@healthy(held_out=True)
+def accumulated_passes_with_a_long_warm_up(seed: int) -> None:
+    """The schedule is stepped with the optimizer, once in eight passes, and the training ends within it."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-2)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.05, 1.0, total_iters=300)
+    for number, (some, expected) in enumerate(batches(*digits(), size=16, seed=seed, epochs=12)):
+        (F.cross_entropy(model(some), expected) / 8).backward()
+        if number % 8 == 7:
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
 
 
 @healthy(held_out=True)

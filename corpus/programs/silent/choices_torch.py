@@ -83,7 +83,46 @@ def positions_that_are_all_zero(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
+@fault("learning rate", r".*", visible_from=66, onset=0, source="warm-up per epoch", held_out=False)
+def warm_up_that_counts_epochs(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda number: min(1.0, (number + 1) / 100))
+    for epoch in range(12):
+        for some, expected in batches(*digits(), size=64, seed=seed + epoch, epochs=1):
+            optimizer.zero_grad()
+            F.cross_entropy(model(some), expected).backward()
+            optimizer.step()
+            if not faulty:
+                schedule.step()
+        if faulty:
+            schedule.step()
+
+
 # Healthy trainings that resemble them
+
+
+@healthy(held_out=False)
+def warm_up_of_eight_epochs(seed: int) -> None:
+    """The rate rises once per epoch on purpose, and falls afterwards."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = torch.optim.SGD(model.parameters(), 0.2, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.SequentialLR(
+        optimizer,
+        [
+            torch.optim.lr_scheduler.LinearLR(optimizer, 0.02, 1.0, total_iters=8),
+            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10),
+        ],
+        milestones=[8],
+    )
+    for epoch in range(18):
+        for some, expected in batches(*digits(), size=96, seed=seed + epoch, epochs=1):
+            optimizer.zero_grad()
+            F.cross_entropy(model(some), expected).backward()
+            optimizer.step()
+        schedule.step()
 
 
 @healthy(held_out=False)

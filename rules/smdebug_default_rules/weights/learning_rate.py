@@ -16,6 +16,7 @@ from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.tensors import Parameters, usual_sizes
+from smdebug_default_rules.weights import warm_ups
 
 JUMP = 3.5
 STEADY_STEPS = 20
@@ -49,13 +50,20 @@ _TOO_SHORT = (
     "or it is stepped per batch where it counts epochs."
 )
 _WARM_UP = "Look at the warm-up: an integer division such as step // warmup_steps is 0 until it ends."
+_PER_STEP = (
+    "Call scheduler.step() after each optimizer.step() and not once per epoch, or give the warm-up its "
+    "length in epochs."
+)
 _CLIP = "Raise the limit of the clipping, such as clip_grad_norm_(model.parameters(), 1.0)."
 _WANTED = 1e-3
 """Updates of a thousandth of the weights are usual."""
 
 
 class LearningRate(DefaultRule):
-    """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
+    """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights.
+
+    And it fires for a warm-up that counts epochs, so that it would last many times as long as the training.
+    """
 
     cause = "learning rate"
     follows_scalars = True
@@ -137,11 +145,37 @@ class LearningRate(DefaultRule):
                 group["largest"] = max(group["largest"], rate)
             group["first"] = int(step) if group["first"] is None else group["first"]
             group["rate"], group["since"] = rate, step
+            group["began"] = warm_ups.follow(group.get("began") or [], step, rate)
             is_low = 0 <= rate < VANISHED * group["largest"]
             group["low"] = (group["low"] or int(step)) if is_low else None
         if group["up"] is not None and group["up"][0] < seen.series(name)[:1, 0].min(initial=math.inf):
             yield self._jumped(name, group["up"])
         yield from self._vanished(name, group, seen)
+        yield from self._endless(name, group, seen)
+
+    def _endless(self, name: str, group: dict[str, Any], seen: ObservedStep) -> Iterator[Finding]:
+        """Judge a warm-up that is stepped once per epoch and was meant to count steps."""
+        asked = warm_ups.asked_rate(seen.facts, name.removeprefix(LEARNING_RATES))
+        began, passes = group.get("began") or [], int(seen.facts.get("backward_passes") or 1)
+        found = warm_ups.endless(began, asked, seen.step, passes)
+        if found is None:
+            return
+        yield self.finding(
+            f"The learning rate {_group(name)} is {group['rate']:.3g} after "
+            f"{seen.step - began[0][0]:.0f} steps, where {found.asked:.3g} was asked for: it rises once in "
+            f"{found.held:.0f} steps, and the warm-up would take {found.epochs * found.held:,.0f}",
+            since=int(began[0][0]),
+            tensor=name,
+            statistic="share of the rate that was asked for",
+            value=group["rate"] / found.asked,
+            limit=1.0,
+            title="The warm-up does not end",
+            why=(
+                f"The rate is {group['rate'] / found.asked:.1%} of {found.asked:.3g}, and rises once in "
+                f"{found.held:.0f} steps",
+            ),
+            advice=(_PER_STEP,),
+        )
 
     def _jumped(self, name: str, jump: list[Any]) -> Finding:
         step, times, before, after = jump

@@ -101,6 +101,22 @@ def test_facts_tell_modes_optimizers_the_batch_and_the_loss(place):
     assert trial.facts(0, modes.EVAL)["training"] is False
 
 
+def test_the_rate_that_a_schedule_scales_is_noted_beside_the_one_in_use(place):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.optim.lr_scheduler.LinearLR(optimizer, 0.01)
+    with smdebug.start(place):
+        train(model, optimizer)
+    trial = create_trial(place)
+    assert trial.facts(0, modes.TRAIN)["optimizers"][0]["groups"][0]["asked_rate"] == 0.1
+    assert trial.series("learning_rate/0/0").of(modes.TRAIN).values[0] == pytest.approx(0.001)
+
+
+def test_no_rate_was_asked_for_without_a_schedule(place):
+    (optimizer,) = watched(place).facts(0, modes.TRAIN)["optimizers"]
+    assert "asked_rate" not in optimizer["groups"][0]
+
+
 def test_gradients_that_nobody_resets_are_noticed(place):
     assert watched(place, resets=False).facts(5, modes.TRAIN)["gradients_were_reset"] is False
 

@@ -22,6 +22,7 @@ from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
 from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
+from tests.smdebug_default_rules.weights.test_warm_ups import warming
 
 SQUARES = {"criterion": "mse", "classes": 0, "means": [5000.0], "variances": [100.0]}
 
@@ -368,6 +369,7 @@ RUNS = [
     ("LabelBalance", slips.ordered),
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
+    ("LearningRate", lambda: warming(1000)),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
 ]

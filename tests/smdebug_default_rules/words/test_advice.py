@@ -311,6 +311,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("An update is 1e-06 of the weights at a learning rate of 0.1; about 0.001 is usual",),
             "Raise the learning rate from 0.1 by a factor",
         ),
+        (
+            "The warm-up does not end",
+            ("The rate is 0.4% of 0.1, and rises once in 20 steps",),
+            "Call scheduler.step() after each optimizer.step() and",
+        ),
     ],
     "ShrunkWeights": [
         (

@@ -100,7 +100,11 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[
     groups = []
     for group in optimizer.param_groups:
         known = [names[id(p)] for p in group["params"] if id(p) in names]
-        groups.append({"parameters": known, "others": len(group["params"]) - len(known)})
+        noted: dict[str, Any] = {"parameters": known, "others": len(group["params"]) - len(known)}
+        asked = group.get("initial_lr")  # what a scheduler scales, as the optimizer was given it
+        if isinstance(asked, int | float):
+            noted["asked_rate"] = float(asked)
+        groups.append(noted)
     return groups
 
 
