@@ -217,7 +217,7 @@ def measure(
     world = BilledWorld()
     place = world.place("experiments/2026-11-21/mnist")
     chosen = [{**RULES[n % len(RULES)], "name": f"rule {n}"} for n in range(rules)]
-    place.write("rules.json", json.dumps({"version": 1, "rules": chosen}).encode())
+    place.write("rules.json", json.dumps({"version": 1, "default_rules": False, "rules": chosen}).encode())
     kind: dict[str, Any] = {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
     savers = [Saver(place, f"worker_{n}", **kind) for n in range(workers)]
     for saver in savers[:1] if workers > 100 else savers:
