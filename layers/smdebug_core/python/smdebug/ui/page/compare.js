@@ -10,6 +10,7 @@ import { issueCard } from "./issue.js";
 import { oneAtATime } from "./refreshing.js";
 import { swatch } from "./inks.js";
 import { sourcesOf } from "./lines.js";
+import { Sweep } from "./sweep.js";
 import { SeriesChart } from "./series_chart.js";
 import { timeLineOf } from "./timeline.js";
 
@@ -35,6 +36,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   const refresh = oneAtATime(draw, { isClosed: () => closed });
   const configuration = h("div");
   const axis = new AxisChoice(view);
+  const sweep = new Sweep();
   /** @type {Map<string, import("./axis.js").HasAxes>} */
   const runs = new Map();
   replace(crumbs, h("a", { href: held ? "#/" : list, text: held ? "Report" : "Runs" }), " / Compare");
@@ -42,6 +44,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     main,
     h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
     h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration),
+    sweep.element,
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts, others),
     h(
@@ -240,6 +243,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       known?.close();
     }
     await Promise.all([...charts.values()].map((chart) => chart.load()));
+    if (charts.has(names[0]) && is_loss(names[0]) < 2) sweep.show(sweptRuns(found.runs, charts.get(names[0])));
     const steps = [...charts.values()].flatMap((chart) =>
       chart.found.flatMap((each) => (each?.last.length ? [each.last.at(-1)] : [])),
     );
@@ -253,12 +257,28 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   return {
     refresh,
     key: (key) => time.key(key),
-    redraw: () => charts.forEach((chart) => chart.rebuild()),
+    redraw() {
+      charts.forEach((chart) => chart.rebuild());
+      sweep.redraw();
+    },
     close() {
       closed = true;
       charts.forEach((chart) => chart.close());
     },
   };
+}
+
+// The runs that have a best loss: that of the validation, if all of them have one.
+function sweptRuns(runs, chart) {
+  const bestOf = (run, mode) => {
+    const at = chart.sources.findIndex((each) => each.run === run.id && (each.mode ?? "TRAIN") === mode);
+    return chart.found[at]?.best?.value ?? null;
+  };
+  const mode = runs.every((run) => bestOf(run, "EVAL") !== null) ? "EVAL" : "TRAIN";
+  return runs.flatMap((run) => {
+    const best = bestOf(run, mode);
+    return best === null ? [] : [{ name: run.name, configuration: run.configuration, best }];
+  });
 }
 
 function withoutProblem(run) {
