@@ -209,6 +209,14 @@ class DemoRule(TypedDict):
     reason: str
 
 
+class SecondsAfterUpload(TypedDict, total=False):
+    """How long after the upload of a step each of these was done, as far as it is known."""
+
+    indexed: float
+    evaluated: float
+    published: float
+
+
 class DemoFinding(TypedDict):
     """A finding of the demo."""
 
@@ -217,7 +225,7 @@ class DemoFinding(TypedDict):
     rule: str
     messages: list[str]
     diagnosis: Any
-    seconds_after_upload: float | None
+    seconds_after_upload: SecondsAfterUpload
 
 
 class DemoRun(TypedDict):
