@@ -23,6 +23,8 @@ CLOSING = "smdebug-asking"
 ANSWERS_WITHIN = 20.0
 ORIGIN_SECONDS = 10.0
 WORKERS_SECONDS = 20.0
+SUSPECTED_SECONDS = 0.5
+"""A thread that makes no progress for the patience gets this moment more, once per stall."""
 _LOST = re.compile(r"Lost: (?:none|(\d+) \(([^)]*)\)); not even tried: (\d+)")
 _SAID = re.compile(
     "no index file points to it|there are event files, but no index files|files of . workers"
@@ -144,7 +146,8 @@ def _of_its_waits(attempt: Attempt, handed: Handed) -> Iterator[str]:
     most = max(min(4, met) * ANSWERS_WITHIN, 2 * patience) + 5
     if handed.longest_wait > most:
         yield f"a step waited for {handed.longest_wait:.1f} s, at most {most:.1f} are promised"
-    closes = 2 * patience + min(ORIGIN_SECONDS, patience) + 2 * patience + WORKERS_SECONDS + 5
+    stalls = 2 * (patience + SUSPECTED_SECONDS)
+    closes = stalls + min(ORIGIN_SECONDS, patience) + 2 * patience + WORKERS_SECONDS + 5
     # A storage that makes progress is waited for.
     is_slow = any(fault.kind == "slow" and fault.met for fault in handed.worker.faults)
     if handed.closing_took is not None and handed.closing_took > closes and not is_slow:
