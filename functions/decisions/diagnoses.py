@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from functions.decisions.event_sizes import cut
 from smdebug.diagnosis.evidence import Evidence, evidence_of
 from smdebug.diagnosis.folding import fold
 from smdebug.diagnosis.issues import Issue
+from smdebug.files.notes.checkpoints import Checkpoint, last_before
 
 CAUSE, SYMPTOM = "cause", "symptom"
 _MOST_PLACES = 10
@@ -21,7 +23,9 @@ def evidence_in(rule: str, findings: Sequence[Mapping[str, Any]], step: int) -> 
     return tuple(evidence_of(rule, [(step, findings)]))
 
 
-def diagnosis_of(rule: str, own: Sequence[Evidence], others: Sequence[Evidence]) -> dict[str, Any] | None:
+def diagnosis_of(
+    rule: str, own: Sequence[Evidence], others: Sequence[Evidence], checkpoints: Sequence[Checkpoint] = ()
+) -> dict[str, Any] | None:
     """Return the problem that the rule's findings belong to; `role` says whether they are its cause.
 
     `others` is the evidence of the run's other open issues. If the rule's findings belong to several
@@ -32,7 +36,7 @@ def diagnosis_of(rule: str, own: Sequence[Evidence], others: Sequence[Evidence])
         return None
     issue = issues[0]
     role = CAUSE if rule in issue.rules else SYMPTOM
-    return {"role": role, **_bounded(issue)}
+    return {"role": role, **_bounded(replace(issue, resume_from=last_before(checkpoints, issue.since)))}
 
 
 def kept(evidence: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
@@ -84,7 +88,8 @@ def restored(
 
 def _bounded(issue: Issue) -> dict[str, Any]:
     payload = issue.to_dict()
-    del payload["resume_from"]  # the run's list of checkpoints is not read here
+    if issue.resume_from is not None:
+        payload["resume_from"] = {**payload["resume_from"], "path": cut(issue.resume_from.path, _LONGEST)}
     symptoms = [
         {
             **symptom,

@@ -12,6 +12,7 @@ from typing import Any
 from functions.decisions import alerts
 from functions.decisions.event_sizes import as_json, fitted
 from smdebug.exceptions import NewerRecord
+from smdebug.files.notes.checkpoints import Checkpoint
 from smdebug.rules.findings import plain
 from smdebug.service.records import BUILT_IN, RuleRecord, RunRecord
 
@@ -38,6 +39,7 @@ class Moment:
     catch_up: bool = False  # the step is older than the rule
     late: bool = False  # a later step was evaluated before
     occasion: str = ""  # "at end" or "in silence", where it is not the step itself
+    checkpoints: tuple[Checkpoint, ...] = ()  # of the run, if the finding may open an issue
 
     @classmethod
     def of(cls, run: RunRecord, step: int, *, evaluated: float, **more: Any) -> Moment:

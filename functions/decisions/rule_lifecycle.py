@@ -192,7 +192,7 @@ def _after_findings(
     reason = sentence(configuration.rule, step)
     if not is_news and configuration.repeat != EVERY_STEP:
         return Transition(seen)
-    diagnosis = diagnosis_of(configuration.name, own, others)
+    diagnosis = diagnosis_of(configuration.name, own, others, moment.checkpoints)
     seen = _in_issue(replace(seen, unseen=0), configuration, diagnosis, moment, is_news=is_news)
     after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
     acts = is_news and not is_over and not moment.catch_up

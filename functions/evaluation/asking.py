@@ -51,8 +51,9 @@ def ask_each(
     for rule, outcome in outcomes:
         catch_up = step.step <= rule.catch_up_through and silent_for is None
         others = _evidence_of_others(leased, rule, found) if rule.id in found else ()
-        configuration, at = leased.configuration(rule), replace(moment, catch_up=catch_up)
-        leased.apply(judge(rule, configuration, outcome, at, others))
+        checkpoints = leased.checkpoints_before(rule, outcome)
+        at = replace(moment, catch_up=catch_up, checkpoints=checkpoints)
+        leased.apply(judge(rule, leased.configuration(rule), outcome, at, others))
         if isinstance(outcome, Failed):
             metrics({"RuleErrors": (1, "Count")})
     return True

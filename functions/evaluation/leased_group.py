@@ -11,9 +11,12 @@ from functions.decisions.outbox import Moment, OutboxEntry, Overflow
 from functions.decisions.rule_lifecycle import Transition, fail, stop
 from functions.evaluation.rule_bench import RuleBench
 from functions.run_record import UNREAD_STEPS, in_trouble
-from functions.telemetry import metrics
+from functions.telemetry import log, metrics
 from functions.workflow_start import leave_check
 from functions.world import World
+from smdebug.exceptions import SMDebugError
+from smdebug.files.notes.checkpoints import Checkpoint
+from smdebug.rules.outcomes import Found, Outcome
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -21,6 +24,7 @@ from smdebug.service.records import (
     RunRecord,
     StepRecord,
 )
+from smdebug.trials.checkpoint_reading import read_checkpoints
 
 RETRY_AFTER = 60  # seconds, for a run that is behind or cannot be read
 
@@ -64,6 +68,16 @@ class LeasedGroup:
         """Set the rule to Error and count it for the alarm."""
         self.apply(fail(rule, self.configuration(rule), problem, self.moment()))
         metrics({"RuleErrors": (1, "Count")})
+
+    def checkpoints_before(self, rule: RuleRecord, outcome: Outcome) -> tuple[Checkpoint, ...]:
+        """Return where the training has saved its weights, if the outcome opens an issue of the rule."""
+        if rule.has_open_issue or not isinstance(outcome, Found):
+            return ()
+        try:
+            return tuple(read_checkpoints(self.bench.storage))
+        except SMDebugError as problem:  # the finding is worth more than the advice
+            log("The checkpoints of the run cannot be read", run=self.record.run, problem=str(problem))
+            return ()
 
     def stop_rule(self, rule: RuleRecord, reason: str) -> None:
         """Stop a rule for good, as its run has spent the budget of custom rules."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from functions.decisions.alerts import email
 from smdebug import Hook, SaveConfig
+from smdebug.files.notes.checkpoints import Checkpoint, encode_checkpoints
 from smdebug.storage.memory import MemoryStorage
 from tests.functions.small_world import SmallWorld
 
@@ -59,3 +62,43 @@ def test_at_the_end_every_rule_has_its_last_status_and_the_run_its_summary():
     assert summary["state"] == "Finished"
     assert summary["summary"]["steps"] == 4
     assert summary["summary"]["statuses"] == {"NoIssuesFound": 1, "NotChecked": 1, "IssuesFound": 1}
+
+
+def with_checkpoints(small: SmallWorld, content: bytes) -> None:
+    """Let a training fail from step 2 on, which has written this as its `checkpoints.json`."""
+    small.place().write("checkpoints.json", content)
+    train(small.place(), failing_from=2)
+    small.settle()
+
+
+def test_a_finding_names_the_last_checkpoint_before_its_problem():
+    small = SmallWorld()
+    marked = [
+        Checkpoint(-1, "weights/start.pt"),
+        Checkpoint(1, "weights/1.pt", 7.5),
+        Checkpoint(2, "weights/2.pt"),
+    ]
+    with_checkpoints(small, encode_checkpoints("", marked))
+
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert found["diagnosis"]["resume_from"] == {"step": 1, "path": "weights/1.pt", "time": 7.5}
+    assert "weights/1.pt, saved after step 1, is the last checkpoint" in email(
+        "Rule Evaluation Condition Met", found
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        encode_checkpoints("", [Checkpoint(2, "weights/2.pt")]),
+        encode_checkpoints("", []),
+        b'{"checkpoints": [{"step": 1',
+    ],
+    ids=["later", "none", "cut off"],
+)
+def test_a_finding_without_a_checkpoint_to_resume_from_says_so(content):
+    small = SmallWorld()
+    with_checkpoints(small, content)
+
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert found["diagnosis"]["resume_from"] is None
