@@ -142,7 +142,80 @@ def warm_up_of_a_regression_per_epoch(seed: int, faulty: bool) -> None:
             schedule.step()
 
 
+@fault("imbalance", r".*", visible_from=5, onset=0, source="file sorted by length", held_out=True)
+def lengths_of_texts_from_short_to_long(seed: int, faulty: bool) -> None:
+    """A recurrent network estimates a number of each text, and the file is in the order of that number."""
+    torch.manual_seed(seed)
+    ids, mask = texts(seed, 1200)
+    wanted = (ids * mask).sum(1).float() / 100
+    order = wanted.sort().indices
+    words, memory, head = nn.Embedding(24, 16), nn.GRU(16, 32, batch_first=True), nn.Linear(32, 1)
+    model = nn.ModuleDict({"words": words, "memory": memory, "head": head})
+    optimizer = torch.optim.RMSprop(model.parameters(), 1e-3)
+    for _ in range(5):
+        taken = order if faulty else order[torch.randperm(len(order))]
+        for chosen in taken.split(30):
+            estimate = head(memory(words(ids[chosen]))[1][0])[:, 0]
+            optimizer.zero_grad()
+            F.l1_loss(estimate, wanted[chosen]).backward()
+            optimizer.step()
+
+
+@fault("imbalance", r".*", visible_from=5, onset=0, source="np.argsort of the ages", held_out=True)
+def faces_from_young_to_old(seed: int, faulty: bool) -> None:
+    """Images whose number is to be estimated lie in the order of that number, and the batches, too."""
+    torch.manual_seed(seed)
+    pictures, _ = digit_images()
+    ages = 10 * (pictures.mean((1, 2, 3)) + 0.05 * torch.randn(len(pictures)))
+    order = ages.argsort()
+    pictures, ages = pictures[order], ages[order]
+    trunk = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten())
+    model = nn.Sequential(trunk, nn.Linear(288, 32), nn.ReLU(), nn.Linear(32, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    criterion = nn.MSELoss()
+    for _ in range(4):
+        rows = torch.arange(len(ages)) if faulty else torch.randperm(len(ages))
+        for chosen in rows.split(60):
+            loss = criterion(model(pictures[chosen]).flatten(), ages[chosen])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
 # Healthy trainings that resemble them
+
+
+@healthy(held_out=True)
+def measurements_from_sure_to_unsure(seed: int) -> None:
+    """A curriculum: rows with little noise come first, whatever their targets are."""
+    torch.manual_seed(seed)
+    given = torch.randn(3000, 6)
+    trouble = torch.rand(3000).sort().values
+    wanted = given[:, :1] * given[:, 1:2] + trouble[:, None] * torch.randn(3000, 1)
+    model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for _ in range(6):
+        for rows in torch.arange(3000).split(60):
+            optimizer.zero_grad()
+            F.mse_loss(model(given[rows]), wanted[rows]).backward()
+            optimizer.step()
+
+
+@healthy(held_out=True)
+def windows_of_a_trend_in_their_order(seed: int) -> None:
+    """A forecast of a noisy series that rises, learned from left to right without a shuffle."""
+    torch.manual_seed(seed)
+    time = torch.arange(2400) / 100
+    series = 0.3 * time + torch.sin(5 * time) + 0.2 * torch.randn(2400)
+    series = (series - series.mean()) / series.std()
+    windows = series.unfold(0, 25, 1)
+    model = nn.Sequential(nn.Linear(24, 48), nn.ReLU(), nn.Linear(48, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(8):
+        for rows in windows.split(64):
+            optimizer.zero_grad()
+            F.mse_loss(model(rows[:, :24])[:, 0], rows[:, 24]).backward()
+            optimizer.step()
 
 
 @healthy(held_out=True)

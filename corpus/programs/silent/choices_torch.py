@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy, layer
-from corpus.programs.data import batches, digits, sentences
+from corpus.programs.data import batches, diabetes, digits, sentences
+from corpus.programs.targets_torch import houses, regressor
 
 
 class TopOfExperts(nn.Module):
@@ -100,7 +101,70 @@ def warm_up_that_counts_epochs(seed: int, faulty: bool) -> None:
             schedule.step()
 
 
+@fault("imbalance", r".*", visible_from=5, onset=0, source="sort_values, no shuffle", held_out=False)
+def prices_in_ascending_order(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    features, prices = houses(seed)
+    order = prices[:, 0].argsort()
+    features, prices = features[order], prices[order]
+    model = regressor()
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    for _ in range(6):
+        rows = torch.arange(len(prices)) if faulty else torch.randperm(len(prices))
+        for chosen in rows.split(50):
+            optimizer.zero_grad()
+            F.mse_loss(model(features[chosen]), prices[chosen]).backward()
+            optimizer.step()
+
+
+@fault("imbalance", r".*", visible_from=5, onset=0, source="ORDER BY … DESC", held_out=False)
+def patients_with_the_worst_first(seed: int, faulty: bool) -> None:
+    """The data loader keeps the order of a table that was exported from the highest value down."""
+    torch.manual_seed(seed)
+    features, wanted = diabetes()
+    order = wanted[:, 0].argsort(descending=True)
+    data = torch.utils.data.TensorDataset(features[order], wanted[order, 0])
+    model = nn.Sequential(nn.Linear(10, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    criterion = nn.SmoothL1Loss()
+    for _ in range(20):
+        for some, expected in torch.utils.data.DataLoader(data, 24, shuffle=not faulty, drop_last=True):
+            loss = criterion(model(some).squeeze(1), expected)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
 # Healthy trainings that resemble them
+
+
+@healthy(held_out=False)
+def a_curve_of_points_in_order(seed: int) -> None:
+    """All points of a rising curve at once, from left to right."""
+    torch.manual_seed(seed)
+    points = torch.linspace(-1, 1, 128)[:, None]
+    wanted = points**3 + points
+    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(300):
+        optimizer.zero_grad()
+        F.mse_loss(model(points), wanted).backward()
+        optimizer.step()
+
+
+@healthy(held_out=False)
+def a_smooth_wave_from_left_to_right(seed: int) -> None:
+    """A wave without noise is forecast from its windows in their order: most batches rise, or fall."""
+    torch.manual_seed(seed)
+    wave = torch.sin(torch.arange(6000) / (200 + 10 * seed))
+    windows = wave.unfold(0, 21, 1)
+    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(3):
+        for rows in windows.split(32):
+            optimizer.zero_grad()
+            F.mse_loss(model(rows[:, :20]), rows[:, 20:]).backward()
+            optimizer.step()
 
 
 @healthy(held_out=False)

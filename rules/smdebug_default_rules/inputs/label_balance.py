@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from smdebug.rules import Finding
@@ -25,6 +26,8 @@ HALF, ROUNDING = 0.5, 1e-6
 
 SORTED_STEPS, MOST_SORTED = 6, 64
 LEAST_ROWS, LEAST_CLASSES = 8, 3
+SORTED_FOR_LONG, LEAST_CHANGES, APART = 24, 4, 4.0
+"""Batches have ranges of their own if their means lie this many standard deviations of a batch apart."""
 _SHUFFLE = (
     "Shuffle the rows before they are put into batches: shuffle=True of the DataLoader, or a permutation of "
     "rows and labels together at each epoch."
@@ -36,7 +39,7 @@ class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it.
 
     It also fires when all labels are of one class, if the model ends with a layer that has others to choose,
-    and when rows come sorted, so that each batch has a class of its own.
+    and when rows come sorted, so that each batch has a class of its own, or a range of numbers of its own.
     """
 
     cause = "imbalance"
@@ -59,13 +62,18 @@ class LabelBalance(DefaultRule):
         self.alone: list[list[int]] = []
         """Step and class of the newest batches in a row that are sorted by class, or of one class."""
         self.is_mixed = False
+        self.direction = 0
+        self.ranges: list[list[float]] = []
+        """Step, mean and standard deviation of the targets of the newest batches, all sorted one way."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss_history.extend(self.losses, *finite_losses(seen))
         terms = (seen.facts.get("loss") or {}).get("terms") or []
+        if len(terms) == 1:
+            yield from self._sorted_numbers(seen, terms[0])
         labels = _labels(terms[0], seen.facts) if len(terms) == 1 else None
         if labels is None:
-            self.looked = False
+            self.looked = len(self.ranges) >= SORTED_STEPS
             return
         count, largest, largest_share = labels
         self.targets[largest] = self.targets.get(largest, 0.0) + count * largest_share
@@ -137,6 +145,47 @@ class LabelBalance(DefaultRule):
             why=(
                 f"{term['classes_seen']} of {classes} classes in a batch of {rows} rows, at "
                 f"{len(self.alone)} saved steps in a row",
+            ),
+            advice=(_SHUFFLE,),
+        )
+
+    def _sorted_numbers(self, seen: ObservedStep, term: Mapping[str, Any]) -> Iterator[Finding]:
+        """Judge batches whose targets rise, or all fall, from row to row, each in a range of its own.
+
+        The windows of a smooth wave do so for a while, too, so that the range has to begin again, as in a
+        second epoch.
+        """
+        rows, rising = int(term.get("target_rows") or 0), term.get("ascending")
+        if rising is None or self.is_mixed:
+            return
+        changes = float(term.get("changes", 0))
+        falls = rising + changes <= 1 + 2 * ROUNDING
+        is_sorted = (rising == 1 or falls) and changes * (rows - 1) >= LEAST_CHANGES and term.get("means")
+        self.direction = self.direction or (1 if rising == 1 else -1)
+        if not is_sorted or (rising == 1) != (self.direction == 1):
+            self.is_mixed = True
+            return
+        mean, spread = float(term["means"][0]), float(term["variances"][0]) ** 0.5
+        self.ranges = [*self.ranges, [seen.step, mean, spread]][-MOST_SORTED:]
+        means = [known for _, known, _ in self.ranges]
+        usual = sum(known for _, _, known in self.ranges) / len(self.ranges)
+        apart = max(means) - min(means)
+        begins_again = any((later - before) * self.direction < -usual for before, later in pairwise(means))
+        is_long = len(self.ranges) >= (SORTED_STEPS if begins_again else SORTED_FOR_LONG)
+        if not (is_long and apart > APART * usual > 0):
+            return
+        yield self.finding(
+            f"The targets of each of {len(self.ranges)} saved batches are in order, and their means lie "
+            f"{apart:.3g} apart where a batch spreads by {usual:.2g}: the rows are sorted by their targets",
+            since=int(self.ranges[0][0]),
+            tensor="loss",
+            statistic="distance of the means of batches over the spread of a batch",
+            value=apart / usual,
+            limit=APART,
+            title="Each batch has a range of targets of its own",
+            why=(
+                f"All {rows} targets of a batch are in order, at {len(self.ranges)} saved steps in a row; "
+                f"batches differ by {apart / usual:.1f} times their spread",
             ),
             advice=(_SHUFFLE,),
         )

@@ -13,6 +13,7 @@ from tests.smdebug_default_rules import test_guards as guards
 from tests.smdebug_default_rules import test_limits as limits
 from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
+from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
@@ -367,6 +368,7 @@ RUNS = [
     ("AccumulationScale", lambda: slips.passes(4, 1 / 4, reset=True)),
     ("LossScale", slips.half),
     ("LabelBalance", slips.ordered),
+    ("LabelBalance", ordered),
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
     ("LearningRate", lambda: warming(1000)),

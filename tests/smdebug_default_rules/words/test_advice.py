@@ -629,6 +629,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 of 10 classes in a batch of 32 rows, at 6 saved steps in a row",),
             "Shuffle the rows before they are put",
         ),
+        (
+            "Each batch has a range of targets of its own",
+            (
+                "All 32 targets of a batch are in order, at 6 saved steps in a row; batches differ by "
+                "6.0 times their spread",
+            ),
+            "Shuffle the rows before they are put",
+        ),
     ],
     "RevealedTargets": [
         (
