@@ -60,7 +60,7 @@ class VanishingGradient(TensorRule):
                     message=f"{tensor_label(gradient.name, gradient.worker, trial)}: the mean of |gradient| "
                     f"is {'at most ' if known is None else ''}{mean:.4g}, below {self.threshold:g}",
                 )
-            yield Judged(gradient.name, gradient.worker, finding, badness=-mean)
+            yield Judged(gradient.name, gradient.worker, finding, badness=-mean, value=mean)
 
 
 def _abs_mean(gradient: WorkerStatistics) -> float | None:

@@ -73,7 +73,8 @@ class NLPSequenceRatio(TensorRule):
                 if percent is not None and percent > limit
             ]
             if not over:
-                yield Judged(sequence.name, sequence.worker)
+                known = [percent for percent in percents if percent is not None]
+                yield Judged(sequence.name, sequence.worker, value=max(known))
             for by, percent, token, limit in sorted(over, reverse=True):
                 finding = Finding(
                     statistic=f"percent of token {token:g}",
@@ -83,7 +84,7 @@ class NLPSequenceRatio(TensorRule):
                     f"tokens are {token:g} (limit {limit:g} %)",
                     details={"token": token},
                 )
-                yield Judged(sequence.name, sequence.worker, finding, badness=by)
+                yield Judged(sequence.name, sequence.worker, finding, badness=by, value=percent)
 
 
 def _percent_of(sequence: WorkerValue, token: float) -> float | None:

@@ -147,7 +147,7 @@ class ClassImbalance(Rule):
     def _imbalance(self, step: int, total: int) -> Iterator[Finding]:
         ranked = self.seen.most_common()
         (most, many), (least, few) = ranked[0], ranked[-1]
-        ratio = many / few
+        ratio = self.checked_value = many / few
         if ratio > self.threshold_imbalance:
             yield Finding(
                 statistic="largest class over smallest",

@@ -112,4 +112,4 @@ def judged_layer(
             threshold=threshold,
             message=f"{name}: {inactive:.4g} % of the units are {word} (limit {threshold:g} %){because}",
         )
-    return Judged(layer.name, layer.worker, finding, badness=inactive)
+    return Judged(layer.name, layer.worker, finding, badness=inactive, value=inactive)

@@ -132,9 +132,9 @@ class LossNotDecreasing(TensorRule):
             return Judged(tensor.name, worker, skipped=reason)
         key = (tensor.name, worker, mode.name)
         checked, self.last_checked[key] = self.last_checked.get(key), now
-        if before is not None and not is_stuck(before, loss, self.limits):
-            return Judged(tensor.name, worker)
         fallen = math.nan if before is None else improvement(before, loss)
+        if before is not None and not is_stuck(before, loss, self.limits):
+            return Judged(tensor.name, worker, value=fallen)
         message = tensor_label(tensor.name, worker, self.base_trial)
         message += f": loss is {_loss_text(loss)} at {step_label(now, mode)}"
         if before is not None and then is not None:
@@ -153,7 +153,7 @@ class LossNotDecreasing(TensorRule):
             },
         )
         badness = math.inf if math.isnan(fallen) else -fallen
-        return Judged(tensor.name, worker, finding, badness)
+        return Judged(tensor.name, worker, finding, badness, value=fallen)
 
     def _earlier(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> tuple[int | None, float | None]:
         """Return the worker's latest loss that is at least `num_steps` old, and its step."""

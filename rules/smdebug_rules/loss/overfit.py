@@ -119,7 +119,7 @@ class Overfit(Rule):
         if ratio is None:
             self.skipped["losses"] = f"{validation:g} and {train:g} cannot be compared"
             return False
-        self.looked = True
+        self.looked, self.checked_value = True, ratio
         if ratio <= self.ratio_threshold:
             self.in_a_row, self.found_since, self.last_good_step = 0, None, step
             return False

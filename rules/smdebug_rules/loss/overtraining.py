@@ -62,6 +62,7 @@ class Overtraining(Rule):
                 self.steps_since[mode] += 1
             elif loss == loss and abs(loss) != float("inf"):
                 self.best[mode], self.best_step[mode], self.steps_since[mode] = loss, step, 0
+        self.checked_value = [*self.steps_since.values()]
         expired = [
             mode for mode, patience in self.patience.items() if self.steps_since.get(mode, 0) >= patience
         ]

@@ -92,7 +92,7 @@ class FeatureImportanceOverweight(TensorRule):
                     f"have {share:.4g} of the importance (limit {self.threshold:g}): {names}",
                     details={"features": {name: value / total for name, value in most[:20]}},
                 )
-            yield Judged(kind, worker, finding, badness=share)
+            yield Judged(kind, worker, finding, badness=share, value=share)
         if too_few and not checked:
             self.not_checked = too_few
 

@@ -75,7 +75,7 @@ class TreeDepth(TensorRule):
                     message=f"{tensor_label(tensor.name, worker, trial)}: tree depth {depth} "
                     f"(limit {self.depth:g}), from {source}",
                 )
-            yield Judged(tensor.name, worker, finding, badness=depth)
+            yield Judged(tensor.name, worker, finding, badness=depth, value=depth)
 
     def _largest_id(self, name: str, worker: str, step: int) -> float | None:
         for nodes in measure(self.base_trial, [name], step):

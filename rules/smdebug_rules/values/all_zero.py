@@ -75,7 +75,7 @@ class AllZero(TensorRule):
                     threshold=self.threshold,
                     message=_message(tensor_label(tensor.name, tensor.worker, trial), percent, tensor),
                 )
-            yield Judged(tensor.name, tensor.worker, finding, badness=percent)
+            yield Judged(tensor.name, tensor.worker, finding, badness=percent, value=percent)
 
     def _percent_zero(self, tensor: WorkerStatistics) -> float | None:
         if tensor.statistics is not None:

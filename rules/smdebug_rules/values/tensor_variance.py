@@ -61,7 +61,7 @@ class TensorVariance(TensorRule):
                 yield Judged(tensor.name, tensor.worker, skipped=reason)
                 continue
             where = tensor_label(tensor.name, tensor.worker, trial)
-            yield Judged(tensor.name, tensor.worker, *self._verdict(where, variance))
+            yield Judged(tensor.name, tensor.worker, *self._verdict(where, variance), value=variance)
 
     def _verdict(self, where: str, variance: float) -> tuple[Finding | None, float]:
         if self.most is not None and variance > self.most:

@@ -96,7 +96,8 @@ class WeightUpdateRatio(TensorRule):
                 previous = tensor.prev_steps(now, 2, mode)[0]
                 details["last_good_step"] = trial.global_step(mode, previous)
             finding = self._finding(tensor_label(tensor.name, worker, trial), ratio, mode, details)
-            yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
+            badness = _badness(ratio, self.large_threshold)
+            yield Judged(tensor.name, worker, finding, badness, value=ratio)
 
     def _mode(self, names: Iterable[str], step: int) -> ModeKeys:
         """Return TRAIN if weights were saved at a training step up to this step, else GLOBAL."""

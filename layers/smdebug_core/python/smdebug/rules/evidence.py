@@ -5,11 +5,12 @@ class TooLarge(TensorRule):
         for tensor in measure(self.base_trial, self.base_trial.tensor_names(step=step), step):
             largest = tensor.statistics.max
             finding = Finding(tensor.name, "max", largest, 10.0) if largest > 10.0 else None
-            yield Judged(tensor.name, tensor.worker, finding, badness=largest)
+            yield Judged(tensor.name, tensor.worker, finding, badness=largest, value=largest)
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -30,7 +31,8 @@ _MAX_LOOKBACK = 20  # saved steps without the tensor of one worker
 class Judged(NamedTuple):
     """A rule's verdict on one worker's part of a tensor; findings are sorted by `badness`.
 
-    Without a finding the tensor passed; with `skipped`, the reason, it was not checked.
+    Without a finding the tensor passed; with `skipped`, the reason, it was not checked. `value` is the number
+    that was compared with the limit: backtests show how near to it healthy runs come.
     """
 
     tensor: str
@@ -38,6 +40,7 @@ class Judged(NamedTuple):
     finding: Finding | None = None
     badness: float = 0.0
     skipped: str = ""
+    value: float | None = None
 
 
 class TensorRule(Rule):
@@ -66,16 +69,20 @@ class TensorRule(Rule):
         found: list[tuple[float, str, str, Finding]] = []
         checked: set[tuple[str, str]] = set()
         skipped_now: list[tuple[str, str]] = []
-        for name, worker, finding, badness, skipped in self.judged(step):
+        values: list[float] = []
+        for name, worker, finding, badness, skipped, value in self.judged(step):
             if skipped:
                 self.skipped[name] = skipped
                 skipped_now.append((name, worker))
                 continue
             checked.add((name, worker))
+            if value is not None and math.isfinite(value):
+                values.append(value)
             if finding is not None:
                 found.append((-badness, name, worker, finding))
         found.sort(key=lambda item: item[:3])
         self.looked = bool(checked)
+        self.checked_value = (min(values), max(values)) if values else None
         before, self.found_since = (
             self.found_since,
             {key: since for key, since in self.found_since.items() if key[:2] not in checked},

@@ -75,7 +75,7 @@ class Rule(ObservedRun, ABC):
         self.looked: bool | None = None
         self.not_checked: str | None = None
         self.skipped: dict[str, str] = {}
-        self.checked_value: float | None = None
+        self.checked_value: float | Sequence[float] | None = None
         self.report: dict[str, Any] = {
             "RuleTriggered": 0,
             "Violations": 0,

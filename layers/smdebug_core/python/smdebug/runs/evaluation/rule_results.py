@@ -178,7 +178,11 @@ class PartialResult:
             self.found.append(findings)
 
     def note_checked(self, value: Any) -> None:
-        """Add the number that the rule compared with its limit at a step; anything else is left out."""
+        """Add the numbers that the rule compared with its limit at a step; anything else is left out."""
+        for number in value if isinstance(value, list) else [value]:
+            self._note_checked(number)
+
+    def _note_checked(self, value: Any) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             return
         lowest, highest = self.checked or (value, value)
