@@ -10,6 +10,7 @@ import pytest
 from smdebug.backtesting.backtest import Backtest, Options
 from smdebug.backtesting.expressions.backtest_expression import backtest_expression
 from smdebug.backtesting.question import Question
+from smdebug.files.names import event_key
 from smdebug.runs.conditions import parse_condition
 from tests.backtesting.many_runs import make_run, make_runs
 
@@ -58,6 +59,26 @@ def test_runs_without_the_series_or_in_a_bad_state_get_a_row_that_says_so(runs: 
     rows = ask(runs, "accuracy > 1").rows
     assert [row.status for row in rows] == ["NotChecked"] * 2 + ["Unread"] + ["NotChecked"] * 3
     assert rows[0].note == "the run has no series accuracy"
+
+
+def test_a_run_of_which_files_are_left_out_has_not_passed_and_is_read_again(runs: Path):
+    damaged, missing = (runs / run / event_key(10, "worker_0") for run in ("run-01", "run-02"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"damaged")
+    missing.unlink()
+    (runs / "run-00" / event_key(30, "worker_0")).write_bytes(b"damaged")
+    first = ask(runs)
+    assert [row.status for row in first.rows[:4]] == [
+        "IssuesFound",
+        "Incomplete",
+        "Incomplete",
+        "IssuesFound",
+    ]
+    assert first.rows[1].note.startswith("1 file left out: events/")
+    assert ask(runs).reused == 3
+    damaged.write_bytes(whole)
+    assert [row.status for row in ask(runs).rows[1:3]] == ["NoIssuesFound", "Incomplete"]
+    assert ask(runs).reused == 4
 
 
 def test_conditions_choose_the_runs(runs: Path):

@@ -39,13 +39,15 @@ class Judged:
     """Those of the conditions' names that the run has."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The columns that were asked for, encoded."""
+    left_out: tuple[str, ...] = ()
+    """The files that the columns lack."""
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "rows": [row.to_dict() for row in self.rows]}
 
     @classmethod
     def from_dict(cls, payload: Mapping[str, Any]) -> Judged:
-        lists = {name: tuple(payload[name]) for name in ("tags", "names")}
+        lists = {name: tuple(payload.get(name, ())) for name in ("tags", "names", "left_out")}
         return cls(**{**payload, **lists, "rows": tuple(map(Row.from_dict, payload["rows"]))})
 
 
@@ -70,9 +72,10 @@ def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judge
         return Judged((unread_row(run.path, redacted_line(error)),))
     if question.series:
         columns = {key: each.encoded() for key, each in read_columns(trial, question.series).items()}
-        return replace(selection, columns=columns, identity="" if trial.damaged_files else identity)
+        left_out = tuple(gap.file for gap in left_out_of(trial))
+        return replace(selection, columns=columns, left_out=left_out, identity="" if left_out else identity)
     rows = _rows(question, run, trial)
-    left_out = [gap.file for gap in left_out_of(trial)]
+    left_out = tuple(gap.file for gap in left_out_of(trial))
     rows = [despite(row, left_out) for row in rows]
     is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
     return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")

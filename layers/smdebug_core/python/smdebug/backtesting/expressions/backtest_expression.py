@@ -8,17 +8,28 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
 from smdebug.backtesting.expressions.columns import Values
-from smdebug.backtesting.expressions.grammar import parse
+from smdebug.backtesting.expressions.grammar import Call, parse
 from smdebug.backtesting.expressions.kept_index import KeptColumn, KeptIndex
 from smdebug.backtesting.expressions.verdicts import ColumnsOfRun, read_keys, verdicts
 from smdebug.backtesting.finding_runs import RunListing
 from smdebug.backtesting.pool import JudgingPool
 from smdebug.backtesting.question import Question
-from smdebug.backtesting.rows import Row
+from smdebug.backtesting.rows import Row, despite
 from smdebug.storage import open_storage
+
+
+class Answer(NamedTuple):
+    """What is known of a run before the expression is computed: its columns, or rows that say why not."""
+
+    path: str
+    label: str
+    columns: ColumnsOfRun | None
+    unread: tuple[Row, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def backtest_expression(
@@ -36,7 +47,7 @@ def backtest_expression(
     kept = {} if options.fresh else {key: column for key in keys if (column := index.column(key))}
     listing = RunListing(places, None if question.selects else options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
-    found: dict[int, tuple[str, str, ColumnsOfRun | None, tuple[Row, ...]]] = {}
+    found: dict[int, Answer] = {}
     changed: dict[str, dict[str, tuple[str, Values]]] = {key: {} for key in keys}
     names: set[str] = set()
     reused = done = 0
@@ -59,7 +70,7 @@ def backtest_expression(
                         if verdict.identity:
                             changed[key][run.location] = (verdict.identity, values)
                 label = options.labels.label_of(run, verdict.tags)
-                found[at] = (run.path, label, columns, verdict.rows)
+                found[at] = Answer(run.path, label, columns, verdict.rows, verdict.left_out)
                 if options.limit is not None and len(found) >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
@@ -67,26 +78,18 @@ def backtest_expression(
         index.keep(changed)
     refuse_unknown(question, names, done)
     chosen = [found[at] for at in sorted(found)[: options.limit]]
-    return Backtest(_rows(condition.text, verdicts_of(text, chosen), chosen), runs=len(chosen), reused=reused)
+    return Backtest(_rows(condition, chosen), runs=len(chosen), reused=reused)
 
 
-def verdicts_of(
-    text: str, chosen: Sequence[tuple[str, str, ColumnsOfRun | None, tuple[Row, ...]]]
-) -> list[Row]:
-    """Return the rows of the runs that have columns."""
-    return verdicts(parse(text), [(path, columns) for path, _, columns, _ in chosen if columns is not None])
-
-
-def _rows(
-    rule: str,
-    computed: Sequence[Row],
-    chosen: Sequence[tuple[str, str, ColumnsOfRun | None, tuple[Row, ...]]],
-) -> tuple[Row, ...]:
-    rest = iter(computed)
+def _rows(condition: Call, answers: Sequence[Answer]) -> tuple[Row, ...]:
+    with_columns = [(answer.path, answer.columns) for answer in answers if answer.columns is not None]
+    computed = iter(verdicts(condition, with_columns))
     rows = []
-    for path, label, columns, unread in chosen:
-        own = [next(rest)] if columns is not None else [replace(row, rule=rule) for row in unread]
-        rows += [row.labelled(label).at(path) for row in own]
+    for answer in answers:
+        own = [replace(row, rule=condition.text) for row in answer.unread]
+        if answer.columns is not None:
+            own = [despite(next(computed), answer.left_out)]
+        rows += [row.labelled(answer.label).at(answer.path) for row in own]
     return tuple(rows)
 
 
