@@ -1,12 +1,18 @@
-"""One rank of a training by several processes: `python -m tests.frameworks.pytorch.rank STORY RUN`.
+"""Trainings by several processes: `python -m tests.frameworks.pytorch.rank` reads which, line by line.
 
-Each story prints what the tests want to know, as one line of JSON.
+PyTorch takes seconds to import. It is imported once, and each rank of each story is a fork of its own. A
+story prints what the tests want to know, as one line of JSON.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import signal
 import sys
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +191,7 @@ def zoomed_shards(run: str) -> None:
         distributed.barrier()
 
 
-def main(story: str, run: str) -> None:
+def train_as_rank(story: str, run: str) -> None:
     distributed.init_process_group("gloo")
     torch.set_num_threads(1)
     globals()[story](run)
@@ -193,5 +199,39 @@ def main(story: str, run: str) -> None:
     distributed.destroy_process_group()
 
 
+def forked(rank: int, story: str, run: str, environment: dict[str, str], output: str) -> int:
+    """Start the rank in a process of its own, which writes its output to that file; return its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        file = os.open(output, os.O_WRONLY | os.O_CREAT)
+        for stream in (1, 2):
+            os.dup2(file, stream)
+        signal.alarm(120)
+        os.environ.update(environment, RANK=str(rank))
+        train_as_rank(story, run)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    for module in ("torch._dynamo", "torch.distributed.device_mesh", "torch.distributed.fsdp"):
+        with suppress(ImportError):
+            importlib.import_module(module)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        outputs = asked.pop("outputs")
+        ranks = [forked(rank, **asked, output=output) for rank, output in enumerate(outputs)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks]
+        print(json.dumps(codes), flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

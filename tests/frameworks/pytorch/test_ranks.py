@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -17,40 +18,53 @@ from tests.frameworks.pytorch.training import Net, batch, hook_in, since
 ROOT = Path(__file__).parents[3]
 
 
-def two_ranks(story, run):
-    """Run the story in two processes; return the JSON that each printed, and all of their output."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    paths = os.pathsep.join(map(str, [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT]))
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.frameworks.pytorch.rank", story, str(run)],
+class Ranks:
+    """A process that forks the ranks of each story."""
+
+    def __init__(self):
+        paths = [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.frameworks.pytorch.rank"],
             cwd=ROOT,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
             text=True,
-            env={
-                **os.environ,
-                "PYTHONPATH": paths,
-                "RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-            },
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
         )
-        for rank in range(2)
-    ]
-    output = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], output
-    printed = [
-        {k: v for line in text.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
-        for text in output
-    ]
-    return printed, "".join(output)
+
+    def train(self, story, run):
+        """Run the story in two processes; return the JSON that each printed, and all of their output."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        run.parent.mkdir(parents=True, exist_ok=True)
+        outputs = [run.parent / f"rank-{rank}.txt" for rank in range(2)]
+        environment = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        asked = {"story": story, "run": str(run), "environment": environment, "outputs": [*map(str, outputs)]}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        codes = self._process.stdout.readline()
+        output = [path.read_text() if path.exists() else "" for path in outputs]
+        assert codes == "[0, 0]\n", output
+        printed = [
+            {k: v for line in text.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
+            for text in output
+        ]
+        return printed, "".join(output)
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
 
 
-def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
+@pytest.fixture(scope="module")
+def two_ranks():
+    ranks = Ranks()
+    yield ranks.train
+    ranks.end()
+
+
+def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run, two_ranks):
     printed, _ = two_ranks("all_workers", run)
     trial = smd.create_trial(str(run))
     assert trial.workers() == ["worker_0", "worker_1"]
@@ -66,7 +80,7 @@ def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
     assert losses[0] != losses[1]
 
 
-def test_by_default_the_first_worker_saves_tensors_and_the_other_digests(run):
+def test_by_default_the_first_worker_saves_tensors_and_the_other_digests(run, two_ranks):
     two_ranks("one_worker", run)
     trial = smd.create_trial(str(run))
     assert trial.workers() == ["worker_0"]
@@ -77,26 +91,26 @@ def test_by_default_the_first_worker_saves_tensors_and_the_other_digests(run):
     assert trial.observations.differing(0) == []  # in step, and made from one seed
 
 
-def test_ranks_have_the_same_results_with_and_without_the_hook(run):
+def test_ranks_have_the_same_results_with_and_without_the_hook(run, two_ranks):
     printed, _ = two_ranks("same_results", run)
     assert printed == [{"same": True}, {"same": True}]
 
 
-def test_all_ranks_stop_after_the_same_step(run):
+def test_all_ranks_stop_after_the_same_step(run, two_ranks):
     printed, _ = two_ranks("stop", run)
     assert printed[0]["stopped"] == printed[1]["stopped"]
     assert printed[0]["stopped"] % 2 == 0
     assert smd.create_trial(str(run)).loaded_all_steps
 
 
-def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run):
+def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run, two_ranks):
     printed, output = two_ranks("stop_without_others", run)
     assert printed == [{"steps": 8}, {"steps": 8}]
     assert "only 1 of 2 processes have a hook" in output
 
 
 @since("2.6", "fully_shard() for everybody")
-def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
+def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run, two_ranks):
     printed, output = two_ranks("shards", run)
     trial = smd.create_trial(str(run))
     weight = trial.tensor("Net_fc1.weight")
@@ -113,7 +127,7 @@ def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
 
 
 @since("2.2", "FullyShardedDataParallel on the CPU")
-def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
+def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run, two_ranks):
     _, output = two_ranks("flat_shards", run)
     trial = smd.create_trial(str(run))
     weight = trial.tensor("Net_fc1.weight")
@@ -125,7 +139,7 @@ def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
     assert output.count("FullyShardedDataParallel): each saves") == 2  # each rank once
 
 
-def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(run):
+def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(run, two_ranks):
     two_ranks("compared", run)
     trial = smd.create_trial(str(run))
     observed = trial.observations
@@ -137,7 +151,7 @@ def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(ru
     assert trial.loaded_all_steps
 
 
-def test_copies_are_compared_at_the_same_steps_where_the_first_rank_alone_evaluates(run):
+def test_copies_are_compared_at_the_same_steps_where_the_first_rank_alone_evaluates(run, two_ranks):
     two_ranks("compared_while_one_evaluates", run)
     trial = smd.create_trial(str(run))
     observed = trial.observations
@@ -149,7 +163,7 @@ def test_copies_are_compared_at_the_same_steps_where_the_first_rank_alone_evalua
     assert trial.loaded_all_steps
 
 
-def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
+def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run, two_ranks):
     two_ranks("not_synchronised", run)
     observed = smd.create_trial(str(run)).observations
     assert observed.differing(0) == []
@@ -158,7 +172,7 @@ def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
 
 
 @since("2.6", "fully_shard() for everybody")
-def test_shards_are_not_copies_to_be_compared(run):
+def test_shards_are_not_copies_to_be_compared(run, two_ranks):
     two_ranks("compared_shards", run)
     observed = smd.create_trial(str(run)).observations
     assert {tuple(roots) for roots in observed.roots(0).values()} == {("inputs",)}
@@ -166,7 +180,7 @@ def test_shards_are_not_copies_to_be_compared(run):
 
 
 @since("2.6", "fully_shard() for everybody")
-def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank(run):
+def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank(run, two_ranks):
     printed, output = two_ranks("watched_shards", run)
     assert printed == [{"shards": True, "flat": True}] * 2
     for kind, held in {"shards": 4 * 8 / 2, "flat": (4 * 8 + 4 + 3 * 4 + 3 + 1) / 2}.items():
@@ -181,7 +195,7 @@ def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank
 
 
 @since("2.6", "fully_shard() for everybody")
-def test_every_rank_zooms_into_its_shard_at_the_same_steps(run):
+def test_every_rank_zooms_into_its_shard_at_the_same_steps(run, two_ranks):
     two_ranks("zoomed_shards", run)
     weight = smd.create_trial(str(run)).tensor("Net_fc1.weight")
     assert weight.steps() == [5, 6]
