@@ -4,11 +4,17 @@
 # `make test-system` runs the tests of the whole, which tests/conftest.py marks `system`: the application on a local
 # stack, every block of the documentation, the page in a browser. `make test` runs all others; ARGS with a path, that.
 SYSTEM_ROOMS := tests/docs tests/e2e tests/infra tests/local_aws tests/reports tests/smoke tests/ui
+# They wait for other processes half of the time: three for two cores.
+SYSTEM_WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 # `make test` and `make test-system` run everything on the oldest version of Python. `make test-version` runs on a later
 # one what may differ there. A version between runs what leans on the interpreter: threads, processes, files, imports.
-BETWEEN_ROOMS := companion compatibility config files rules runs saving storage trials test_import_effects.py
-# The newest, which Lambda has, runs the handlers too, and what reads the words of a command.
-NEWEST_ROOMS := cli contracts functions service
+BETWEEN_ROOMS := companion config files saving storage test_import_effects.py
+# The newest, which Lambda has, runs the handlers too. ROOMS=tests runs all of `make test`, as each night.
+NEWEST_ROOMS := compatibility functions service
+# The oldest PyTorch runs what leans on its interface, not on what is observed and measured.
+OLDEST_ROOMS := listening modules observing/test_default_plan.py observing/test_iterations.py \
+	test_hook.py test_last_words.py test_modes_and_models.py test_old_scripts.py test_same_bits.py test_start.py \
+	test_unchanged.py
 BETWEEN ?=
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -91,11 +97,12 @@ test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 
 test-system: $(READY) ##+ run the tests of the whole: a local stack, the documentation, the page in a browser
 	@$(if $(BROWSER),,echo "Chromium was not found: tests that open the page in a browser are skipped.")
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "system $(if $(BROWSER),,and not browser)" $(SYSTEM_ROOMS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(SYSTEM_WORKERS) --dist worksteal -m "system $(if $(BROWSER),,and not browser)" \
+		$(SYSTEM_ROOMS) $(ARGS)
 
 test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" \
-		$(patsubst %,tests/%,$(BETWEEN_ROOMS) $(if $(BETWEEN),,$(NEWEST_ROOMS))) $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser and not system" \
+		$(or $(ROOMS),$(patsubst %,tests/%,$(BETWEEN_ROOMS) $(if $(BETWEEN),,$(NEWEST_ROOMS)))) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."
@@ -131,7 +138,8 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the h
 		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
-		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
+		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile \
+		$(patsubst %,tests/frameworks/pytorch/%,$(OLDEST_ROOMS)) $(ARGS) \
 		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py \
 		--ignore tests/frameworks/pytorch/test_own_errors.py
 

@@ -89,9 +89,12 @@ def listed(variable: str) -> list[str]:
     return words.replace("\\\n", "").split()
 
 
-@pytest.mark.parametrize("variable", ["BETWEEN_ROOMS", "NEWEST_ROOMS"])
-def test_what_later_versions_of_python_run_exists(variable):
-    assert [name for name in listed(variable) if not (ROOT / "tests" / name).exists()] == []
+@pytest.mark.parametrize(
+    ("variable", "below"),
+    [("BETWEEN_ROOMS", "tests"), ("NEWEST_ROOMS", "tests"), ("OLDEST_ROOMS", "tests/frameworks/pytorch")],
+)
+def test_what_other_versions_run_exists(variable, below):
+    assert [name for name in listed(variable) if not (ROOT / below / name).exists()] == []
     assert listed(variable)
 
 
