@@ -62,9 +62,9 @@ class ProcessStarter:
 
     def close(self) -> None:
         """End the templates, and with them the processes that are left."""
-        for template in self._templates.values():
-            template.close()
         self._thread.shutdown(wait=False)
+        for template in list(self._templates.values()):  # one that is being started dies with the thread
+            template.close()
 
     def _start(self, start: Start) -> Process:
         if not _FORKS:
