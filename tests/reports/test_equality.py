@@ -35,8 +35,9 @@ SHOWN = """
   return JSON.stringify(Object.fromEntries(named));
 })()
 """
-KINDS = "[...document.querySelectorAll('.bar .choice select')][0]"
-STATISTICS = "[...document.querySelectorAll('.bar .choice select')][1]"
+HEAT_MAP = "section[aria-label=\"Layers by steps\"]"
+KINDS = f"document.querySelector('{HEAT_MAP} select[aria-label=Tensors]')"
+STATISTICS = f"document.querySelector('{HEAT_MAP} select[aria-label=Statistic]')"
 TENSORS = "[...document.querySelectorAll('.layers button:not([aria-expanded])')]"
 
 
