@@ -92,6 +92,7 @@ def write_run(place: str, steps: int, tensors: int) -> None:
                     for name, values in (("weight", array), ("bias", array[0])):
                         tensor = ObservedTensor(f"{prefix}Net_{n}.{name}", values.shape, "float32")
                         observations.observe(kind, tensor, measure(values, digest=kind == "parameters"))
+                weight += update
                 for name in (str(n), f"{n}a"):
                     tensor = ObservedTensor(f"{name}_output_0", weight.shape, "float32")
                     observations.observe("outputs", tensor, measure(weight))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+from functions.adapters.in_memory import MemoryItems
 from smdebug.service.costs import PRICES
+from tests.support.item_size import item_size
 
 LOG_LINES = 310  # bytes of START, END and REPORT, which Lambda writes at each invocation
 LOG_EVENT = 26  # bytes that CloudWatch adds to each line
+ITEM_OVERHEAD = 100  # bytes that DynamoDB bills of each item beside its content
 PRICED = {**PRICES, "log byte": 0.50e-9}
 
 
@@ -29,6 +32,7 @@ class Bill:
 
 KINDS = {
     "DynamoDB": ("write unit", "read unit"),
+    "storage": ("table byte",),
     "S3": ("S3 GET", "S3 PUT", "S3 LIST"),
     "SQS": ("SQS request",),
     "Lambda": ("invocation", "GB-second"),
@@ -42,3 +46,9 @@ def dollars_of(bill: Bill, steps: int) -> dict[str, float]:
     return {
         kind: sum(PRICED[what] * bill[what] for what in parts) / steps * 1e6 for kind, parts in KINDS.items()
     }
+
+
+def stored_bytes(table: MemoryItems) -> int:
+    """Return the bytes of a table that are billed as storage."""
+    partitions = table._partitions.values()
+    return sum(item_size(item) + ITEM_OVERHEAD for part in partitions for item in part.items.values())

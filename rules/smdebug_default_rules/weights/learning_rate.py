@@ -91,7 +91,7 @@ class LearningRate(DefaultRule):
         self.first: int | None = None
         self.losses = loss_history.empty()
         self.lowest: float | None = None
-        self.norms: list[float] = []
+        self.norm_steps, self.least_norm, self.largest_norm = 0, math.inf, 0.0
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
@@ -295,16 +295,17 @@ class LearningRate(DefaultRule):
             self.overshot = max(self.overshot, float(np.median(ratio[usual_size])) / apart)
 
     def _add_norm(self, table: Parameters) -> None:
-        """Keep the norm of all gradients of the model."""
+        """Keep how far the norms of all gradients of the model lie apart."""
         rms = table.gradient("rms").astype(np.float64)
         known = np.isfinite(rms)
         if known.any():
-            self.norms.append(float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known]))))
+            (norm,) = rounded((float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known]))),))
+            self.norm_steps += 1
+            self.least_norm, self.largest_norm = min(self.least_norm, norm), max(self.largest_norm, norm)
 
     def _is_clipped(self) -> bool:
         """Whether the gradients of all first steps have the same norm, which nothing but clipping gives."""
-        least, most = min(self.norms, default=0.0), max(self.norms, default=0.0)
-        return len(self.norms) >= CLIPPED_STEPS and 0 < most < least * (1 + CLIPPED)
+        return self.norm_steps >= CLIPPED_STEPS and 0 < self.largest_norm < self.least_norm * (1 + CLIPPED)
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
         name = next(iter(self.groups), FIRST_LEARNING_RATE)
@@ -334,18 +335,17 @@ class LearningRate(DefaultRule):
         )
 
     def _clipped(self, rate: float, value: float) -> Finding:
-        norm = level(self.norms)
         kept = "" if math.isnan(rate) else f" The learning rate of {rate:.3g} need not change."
         return self.finding(
-            f"The gradients have a norm of {norm:.3g} at every step: they are clipped to it, and a step "
+            f"The gradients have a norm of {self.largest_norm:.3g} at every step: they are clipped to it, and a step "
             f"changes the weights by {value:.2g} of their size at most",
             since=self.first or 0,
             tensor="gradients",
             statistic="norm of all gradients",
-            value=norm,
+            value=self.largest_norm,
             cause="clipping",
             why=(
-                f"The norms of {len(self.norms)} saved steps differ by less than {CLIPPED:.1%}; "
+                f"The norms of {self.norm_steps} saved steps differ by less than {CLIPPED:.1%}; "
                 "clipping at 1 is usual",
             ),
             advice=(_CLIP + kept,),

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PRICED_IN = "us-east-1, November 2026"
+MONTHS_KEPT = 3  # an item of the step index: `index_retention_days` is 90
+_GB_OF_TABLE, _GB_RECOVERABLE = 0.25, 0.20  # a month, in dollars; the second for point-in-time recovery
 PRICES: Mapping[str, float] = {  # in dollars
     "write unit": 0.625e-6,
     "read unit": 0.125e-6,
@@ -24,6 +26,7 @@ PRICES: Mapping[str, float] = {  # in dollars
     "execution": 1e-6,
     "execution GB-second": 1.667e-5,
     "event": 1e-6,
+    "table byte": (_GB_OF_TABLE + _GB_RECOVERABLE) * MONTHS_KEPT / 1e9,
 }
 POLLERS = 5  # the number with which Lambda begins to poll a queue
 _FEW_WORKERS = 16  # with more, the default settings collect messages for two seconds
@@ -62,9 +65,10 @@ def usage_of_step(workers: int) -> dict[str, float]:
         "S3 GET": files,
         "SQS request": files + 2 * calls,  # sent, received, deleted
         "invocation": batches + 1,
-        "GB-second": 0.064 + 0.0024 * workers,
+        "GB-second": 0.15 + 0.0115 * workers,
         "execution": 1,
-        "execution GB-second": 0.0125 + 0.00013 * workers,
+        "execution GB-second": 0.013 + 0.00065 * workers,
+        "table byte": 225 + 5.5 * workers + 4.6 * many,
     }
 
 
