@@ -35,7 +35,7 @@ SHOWN = """
   return JSON.stringify(Object.fromEntries(named));
 })()
 """
-HEAT_MAP = "section[aria-label=\"Layers by steps\"]"
+HEAT_MAP = 'section[aria-label="Layers by steps"]'
 KINDS = f"document.querySelector('{HEAT_MAP} select[aria-label=Tensors]')"
 STATISTICS = f"document.querySelector('{HEAT_MAP} select[aria-label=Statistic]')"
 TENSORS = "[...document.querySelectorAll('.layers button:not([aria-expanded])')]"

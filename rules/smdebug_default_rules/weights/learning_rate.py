@@ -337,8 +337,8 @@ class LearningRate(DefaultRule):
     def _clipped(self, rate: float, value: float) -> Finding:
         kept = "" if math.isnan(rate) else f" The learning rate of {rate:.3g} need not change."
         return self.finding(
-            f"The gradients have a norm of {self.largest_norm:.3g} at every step: they are clipped to it, and a step "
-            f"changes the weights by {value:.2g} of their size at most",
+            f"The gradients have a norm of {self.largest_norm:.3g} at every step: they are clipped to it, "
+            f"and a step changes the weights by {value:.2g} of their size at most",
             since=self.first or 0,
             tensor="gradients",
             statistic="norm of all gradients",
