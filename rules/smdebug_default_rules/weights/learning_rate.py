@@ -16,7 +16,7 @@ from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.tensors import Parameters, usual_sizes
-from smdebug_default_rules.weights import warm_ups
+from smdebug_default_rules.weights import resumes, warm_ups
 
 JUMP = 3.5
 STEADY_STEPS = 20
@@ -50,10 +50,6 @@ _TOO_SHORT = (
     "or it is stepped per batch where it counts epochs."
 )
 _WARM_UP = "Look at the warm-up: an integer division such as step // warmup_steps is 0 until it ends."
-_PER_STEP = (
-    "Call scheduler.step() after each optimizer.step() and not once per epoch, or give the warm-up its "
-    "length in epochs."
-)
 _CLIP = "Raise the limit of the clipping, such as clip_grad_norm_(model.parameters(), 1.0)."
 _WANTED = 1e-3
 """Updates of a thousandth of the weights are usual."""
@@ -62,7 +58,8 @@ _WANTED = 1e-3
 class LearningRate(DefaultRule):
     """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights.
 
-    And it fires for a warm-up that counts epochs, so that it would last many times as long as the training.
+    And it fires for a warm-up that counts epochs, so that it would last many times as long as the training,
+    and where a training goes on from a checkpoint without the moments of its optimizer or its schedule.
     """
 
     cause = "learning rate"
@@ -79,6 +76,9 @@ class LearningRate(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self.course: dict[str, Any] | None = None
+        self.resumed: list[Any] = []
+        """What the newest training has lost when it went on from weights of the one before."""
         self._begin()
 
     def _begin(self) -> None:
@@ -94,6 +94,7 @@ class LearningRate(DefaultRule):
         self.norm_steps, self.least_norm, self.largest_norm = 0, math.inf, 0.0
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        self._follow(seen)
         if self.is_another_training(seen):
             self._begin()
         loss_history.extend(self.losses, *new_losses(seen))
@@ -104,7 +105,16 @@ class LearningRate(DefaultRule):
         sees_steps = bool(seen.facts.get("optimizer_steps")) and Parameters.of(seen) is not None
         self.looked = bool(self.groups) or sees_steps
         yield from self._never_warmed(seen)
+        if self.resumed:
+            yield self.finding(**resumes.said(resumes.Resumed(*self.resumed)))
         yield from self._proportion(seen)
+
+    def _follow(self, seen: ObservedStep) -> None:
+        """Judge a training that goes on from weights that were loaded."""
+        if (now := resumes.observed(seen)) is not None:
+            if self.course is not None and self.course["number"] != now["number"]:
+                self.resumed = [*(resumes.lost(self.course, now, self.losses["last"]) or ())]
+            self.course = resumes.followed(self.course, now)
 
     def _never_warmed(self, seen: ObservedStep) -> Iterator[Finding]:
         """Judge a training whose rates have all been 0 since it began."""
@@ -158,24 +168,9 @@ class LearningRate(DefaultRule):
         asked = warm_ups.asked_rate(seen.facts, name.removeprefix(LEARNING_RATES))
         began, passes = group.get("began") or [], int(seen.facts.get("backward_passes") or 1)
         found = warm_ups.endless(began, asked, seen.step, passes)
-        if found is None:
-            return
-        yield self.finding(
-            f"The learning rate {_group(name)} is {group['rate']:.3g} after "
-            f"{seen.step - began[0][0]:.0f} steps, where {found.asked:.3g} was asked for: it rises once in "
-            f"{found.held:.0f} steps, and the warm-up would take {found.epochs * found.held:,.0f}",
-            since=int(began[0][0]),
-            tensor=name,
-            statistic="share of the rate that was asked for",
-            value=group["rate"] / found.asked,
-            limit=1.0,
-            title="The warm-up does not end",
-            why=(
-                f"The rate is {group['rate'] / found.asked:.1%} of {found.asked:.3g}, and rises once in "
-                f"{found.held:.0f} steps",
-            ),
-            advice=(_PER_STEP,),
-        )
+        if found is not None:
+            said = warm_ups.said(found, began[0][0], group["rate"], seen.step, _group(name))
+            yield self.finding(**said, tensor=name)
 
     def _jumped(self, name: str, jump: list[Any]) -> Finding:
         step, times, before, after = jump

@@ -18,6 +18,11 @@ TIMES_LONGER = 4
 """A warm-up that lasts this many times as long as the training so far is not waited for."""
 EVEN = 0.1
 
+_PER_STEP = (
+    "Call scheduler.step() after each optimizer.step() and not once per epoch, or give the warm-up its "
+    "length in epochs."
+)
+
 
 class Endless(NamedTuple):
     """A warm-up that will not end."""
@@ -51,6 +56,25 @@ def endless(began: list[list[float]], asked: float | None, step: float, passes: 
     epochs = asked / rise
     is_long = epochs > MOST_EPOCHS and epochs * length > TIMES_LONGER * (step - began[0][0])
     return Endless(asked, length, epochs) if is_long else None
+
+
+def said(found: Endless, first: float, rate: float, step: float, group: str) -> dict[str, Any]:
+    """Return the finding, as a rule says it."""
+    return {
+        "message": f"The learning rate {group} is {rate:.3g} after {step - first:.0f} steps, where "
+        f"{found.asked:.3g} was asked for: it rises once in {found.held:.0f} steps, and the warm-up would "
+        f"take {found.epochs * found.held:,.0f}",
+        "since": int(first),
+        "statistic": "share of the rate that was asked for",
+        "value": rate / found.asked,
+        "limit": 1.0,
+        "title": "The warm-up does not end",
+        "why": (
+            f"The rate is {rate / found.asked:.1%} of {found.asked:.3g}, and rises once in "
+            f"{found.held:.0f} steps",
+        ),
+        "advice": (_PER_STEP,),
+    }
 
 
 def asked_rate(facts: Mapping[str, Any], name: str) -> float | None:

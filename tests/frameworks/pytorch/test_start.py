@@ -1,6 +1,7 @@
 """`smdebug.start` watches unchanged trainings, and changes none of their results."""
 
 import gc
+import json
 
 import pytest
 import torch
@@ -115,6 +116,44 @@ def test_the_rate_that_a_schedule_scales_is_noted_beside_the_one_in_use(place):
 def test_no_rate_was_asked_for_without_a_schedule(place):
     (optimizer,) = watched(place).facts(0, modes.TRAIN)["optimizers"]
     assert "asked_rate" not in optimizer["groups"][0]
+
+
+def test_what_the_moments_of_an_optimizer_have_seen_is_noted_when_it_is_met(place):
+    model = make_model()
+    first = torch.optim.Adam(model.parameters())
+    train(model, first)
+    second = torch.optim.Adam(model.parameters())
+    second.load_state_dict(first.state_dict())
+    noted = []
+    for number, optimizer in enumerate((torch.optim.Adam(model.parameters()), second)):
+        with smdebug.start(f"{place}/{number}"):
+            train(model, optimizer)
+        (known,) = create_trial(f"{place}/{number}").facts(0, modes.TRAIN)["optimizers"]
+        noted.append(known["updates_before"])
+    assert noted == [0, 32]
+
+
+def test_the_attempt_of_a_resumed_run_is_noted(place, tmp_path, monkeypatch):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": str(tmp_path / "checkpoints")}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(tmp_path / "config.json"))
+    with smdebug.start(place):
+        train(make_model(), epochs=1, evaluates=False)
+        (tmp_path / "checkpoints" / "weights").write_text("")
+        train(make_model(), epochs=1, evaluates=False)
+    with smdebug.start(place, if_finished="resume"):
+        train(make_model(), epochs=1, evaluates=False)
+    trial = create_trial(place)
+    assert [trial.facts(step).get("attempt") for step in (0, 20)] == [None, 1]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_an_optimizer_without_moments_has_seen_nothing(place, momentum):
+    model = make_model()
+    with smdebug.start(place):
+        train(model, torch.optim.SGD(model.parameters(), 0.1, momentum=momentum))
+    (optimizer,) = create_trial(place).facts(0, modes.TRAIN)["optimizers"]
+    assert optimizer.get("updates_before") == (0 if momentum else None)
 
 
 def test_gradients_that_nobody_resets_are_noticed(place):

@@ -22,6 +22,7 @@ from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
 from tests.smdebug_default_rules.weights.test_choices import unchosen
+from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
 
@@ -372,6 +373,8 @@ RUNS = [
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
     ("LearningRate", lambda: warming(1000)),
+    ("LearningRate", resumed),
+    ("LearningRate", lambda: resumed(updates=60, rates=(0.1, 0.05))),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
 ]

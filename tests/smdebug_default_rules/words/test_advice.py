@@ -316,6 +316,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("The rate is 0.4% of 0.1, and rises once in 20 steps",),
             "Call scheduler.step() after each optimizer.step() and",
         ),
+        (
+            "The optimizer begins anew after a resume",
+            ("Its moments have seen 0 updates, and the weights 61 steps",),
+            "Save optimizer.state_dict() with the weights, and load it",
+        ),
+        (
+            "The schedule begins again after a resume",
+            ("The learning rate was 0.05 before and is 0.1 now, as at the start",),
+            "Save scheduler.state_dict() with the weights, and load it",
+        ),
     ],
     "ShrunkWeights": [
         (

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from smdebug.pytorch.observing.optimizer_state import OptimizerState
 from smdebug.pytorch.tensors.on_device import fetched
 from smdebug.pytorch.tensors.rows import places_on
 
@@ -83,17 +85,23 @@ def parameter_facts(parameters: Iterable[tuple[str, nn.Parameter]]) -> dict[str,
 
 
 def optimizer_facts(
-    optimizers: Iterable[tuple[torch.optim.Optimizer, int]], names: Mapping[int, str]
+    optimizers: Iterable[tuple[ref[torch.optim.Optimizer], OptimizerState]], names: Mapping[int, str]
 ) -> list[dict[str, Any]]:
     """The class and number of each optimizer, and the parameters of known models in each group."""
-    return [
-        {
-            "class": type(optimizer).__name__,
-            "number": number,
-            "groups": _groups(optimizer, names),
-        }
-        for optimizer, number in optimizers
-    ]
+    noted = []
+    for known, state in optimizers:
+        if (optimizer := known()) is None:
+            continue
+        noted.append(
+            {
+                "class": type(optimizer).__name__,
+                "number": state.number,
+                "groups": _groups(optimizer, names),
+            }
+        )
+        if state.updates_before is not None:
+            noted[-1]["updates_before"] = state.updates_before
+    return noted
 
 
 def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[dict[str, Any]]:

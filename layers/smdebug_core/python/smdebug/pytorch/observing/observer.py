@@ -33,6 +33,7 @@ from smdebug.pytorch.observing.optimizer_state import (
     is_clear,
     owners_among,
     rates_of,
+    updates_seen,
     witness_of,
 )
 from smdebug.pytorch.observing.structure import Structure
@@ -53,6 +54,7 @@ class ObservedHook(Protocol):
     """What observing needs from the hook."""
 
     recorder: Recorder
+    training_run: int
 
     @property
     def mode(self) -> ModeKeys: ...
@@ -129,6 +131,8 @@ class TorchObserver:
             self._some = [ref(parameter) for _, parameter in parameters if parameter.requires_grad][:8]
             self._groups = None
             note.note_lasting(modules=structure.modules)
+            if self._hook.training_run:
+                note.note_lasting(attempt=self._hook.training_run)
         note.note_lasting(**facts.parameter_facts(parameters))
         if model is not None:
             device = parameters[0][1].device.type if parameters else "cpu"
@@ -148,7 +152,7 @@ class TorchObserver:
         ]
         if groups and groups != self._groups:
             self._groups = groups
-            self._observations.note_lasting(optimizers=facts.optimizer_facts(self._numbered(), self._names))
+            self._observations.note_lasting(optimizers=facts.optimizer_facts(self._known, self._names))
 
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
@@ -339,6 +343,7 @@ class TorchObserver:
         found = self._optimizers.get(optimizer)
         if found is None:  # it is met at its first step, for which all passes so far may have been
             found = self._optimizers[optimizer] = OptimizerState(self._met)
+            found.updates_before = updates_seen(optimizer)
             self._groups = None
             self._met += 1
             self._known = [(ref(each), its) for each, its in self._optimizers.items()]

@@ -13,7 +13,7 @@ from torch import nn
 class OptimizerState:
     """What is known of one optimizer since its last step."""
 
-    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "was_clear", "witness")
+    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "updates_before", "was_clear", "witness")
 
     def __init__(self, number: int = 0) -> None:
         self.stepped_at = 0
@@ -27,11 +27,26 @@ class OptimizerState:
         self.witness: ref[torch.Tensor] | None = None
         """A small parameter that had a gradient at the last step."""
         self.rates: list[Any] | None = None
+        self.updates_before: int | None = None
+        """How many updates its moments had seen when it was met; None if it keeps none, or does not say."""
 
 
 def rates_of(optimizer: Any) -> list[Any]:
     """The learning rates of the optimizer's groups."""
     return [group.get("lr") for group in optimizer.param_groups]
+
+
+def updates_seen(optimizer: Any) -> int | None:
+    """Return how many updates its moments have seen; None if it keeps none or does not say."""
+    if not any(group.get("betas") or group.get("momentum") for group in optimizer.param_groups):
+        return None
+    if not optimizer.state:
+        return 0
+    first = next(iter(optimizer.state.values()))
+    count = first.get("step") if isinstance(first, dict) else None
+    if isinstance(count, torch.Tensor):
+        return int(count) if count.is_cpu and count.numel() == 1 else None
+    return count if isinstance(count, int) else None
 
 
 def closure_of(args: Any, kwargs: Any) -> Any:
