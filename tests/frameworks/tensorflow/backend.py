@@ -1,6 +1,7 @@
-"""One training on a backend of Keras: `python -m tests.frameworks.tensorflow.backend NAME [RUN [plan]]`.
+"""Trainings on a backend of Keras: `python -m tests.frameworks.tensorflow.backend NAME RUN PLANNED`.
 
-Prints the weights that come out, as JSON. With `plan` the hook gets only a path.
+One is not watched, one saves everything at each step to RUN, one has the default plan and saves to PLANNED.
+Prints the weights that come out of each, as JSON.
 """
 
 from __future__ import annotations
@@ -8,16 +9,32 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 
-def main(backend: str, run: str = "", plan: str = "") -> None:
+def main(backend: str, run: str, planned: str) -> None:
     os.environ["KERAS_BACKEND"] = backend
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import smdebug.tensorflow as smd
+
+    every = smd.SaveConfig(save_interval=1)
+    print(
+        json.dumps(
+            {
+                "alone": train(),
+                "watched": train(smd.KerasHook(run, save_config=every, save_all=True)),
+                "planned": train(smd.KerasHook(planned)),
+            }
+        )
+    )
+
+
+def train(*hooks: Any) -> list[Any]:
+    """Train, always from the same beginning; return the weights."""
     import keras
     import numpy as np
 
-    import smdebug.tensorflow as smd
-
+    keras.backend.clear_session()
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
         [
@@ -31,24 +48,18 @@ def main(backend: str, run: str = "", plan: str = "") -> None:
     model.compile("adam", loss, metrics=["accuracy"])
     inputs = np.random.default_rng(0).random((20, 4)).astype("float32")
     labels = (inputs[:, 0] > 0.5).astype(int)
-    callbacks = []
-    if plan:
-        callbacks.append(smd.KerasHook(run))
-    elif run:
-        every = smd.SaveConfig(save_interval=1)
-        callbacks.append(smd.KerasHook(run, save_config=every, save_all=True))
     model.fit(
         inputs,
         labels,
         batch_size=5,
         epochs=3,
         verbose=0,
-        callbacks=callbacks,
+        callbacks=list(hooks),
         validation_data=(inputs, labels),
     )
-    if run:
-        callbacks[0].close()
-    print(json.dumps([weights.tolist() for weights in model.get_weights()]))
+    for hook in hooks:
+        hook.close()
+    return [weights.tolist() for weights in model.get_weights()]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -287,7 +288,7 @@ def test_a_function_that_is_made_again_while_it_trains_is_looked_into_as_well(ru
 # Elsewhere
 
 
-def in_a_process(*arguments, module="tests.frameworks.tensorflow.backend"):
+def in_a_process(module, *arguments):
     paths = [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT]
     done = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
@@ -301,11 +302,25 @@ def in_a_process(*arguments, module="tests.frameworks.tensorflow.backend"):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.fixture(scope="module")
+def on_backend(tmp_path_factory):
+    """Trains on a backend, in a process of its own, once: the folder of its runs, and the weights of each."""
+
+    @cache
+    def trained(backend):
+        folder = tmp_path_factory.mktemp(backend)
+        module = "tests.frameworks.tensorflow.backend"
+        return folder, in_a_process(module, backend, folder / "run", folder / "planned")
+
+    return trained
+
+
 @pytest.mark.parametrize("backend", [name for name in ("torch", "jax") if find_spec(name)])
-def test_other_backends_have_losses_metrics_and_weights(run, backend):
-    watched = in_a_process(backend, run)
-    assert watched == in_a_process(backend)
-    trial = trial_of(run)
+def test_other_backends_have_losses_metrics_and_weights(on_backend, backend):
+    folder, weights = on_backend(backend)
+    watched = weights["watched"]
+    assert watched == weights["alone"]
+    trial = trial_of(folder / "run")
     assert {"loss", "accuracy", "dense/weights/dense/kernel:0"} <= set(trial.tensor_names())
     assert trial.steps(smd.modes.TRAIN) == list(range(12))
     np.testing.assert_array_equal(
@@ -317,9 +332,10 @@ def test_other_backends_have_losses_metrics_and_weights(run, backend):
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
-def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(run):
-    assert in_a_process("torch", run, "plan") == in_a_process("torch")
-    trial = trial_of(run)
+def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(on_backend):
+    folder, weights = on_backend("torch")
+    assert weights["planned"] == weights["alone"]
+    trial = trial_of(folder / "planned")
     statistics = trial.statistics(1, smd.modes.TRAIN)
     kernel = "dense/weights/dense/kernel:0"
     gradient = "gradients/dense/kernelGrad"
@@ -330,24 +346,25 @@ def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(run):
     assert "loss_is_mean_of_epoch" not in facts
     assert facts["loss"]["terms"][0]["criterion"] == "cross entropy"
     assert facts["activations"] == {"dense": "relu", "out": "linear"}
-    assert diagnose(run).failed == {}
+    assert diagnose(folder / "planned").failed == {}
 
 
 @pytest.mark.skipif(find_spec("jax") is None, reason="needs JAX")
-def test_on_jax_the_default_plan_sees_what_variables_and_logs_show(run):
-    assert in_a_process("jax", run, "plan") == in_a_process("jax")
-    trial = trial_of(run)
+def test_on_jax_the_default_plan_sees_what_variables_and_logs_show(on_backend):
+    folder, weights = on_backend("jax")
+    assert weights["planned"] == weights["alone"]
+    trial = trial_of(folder / "planned")
     assert trial.steps(smd.modes.TRAIN) == list(range(11))
     statistics = trial.statistics(4, smd.modes.TRAIN)  # of the second epoch
     assert set(statistics.kinds) == {"parameters", "updates"}
     assert statistics.row("update/dense/weights/dense/kernel:0")["rms"] > 0
     assert len(trial.series("loss").of(smd.modes.TRAIN)) == 12
     assert trial.facts(4, smd.modes.TRAIN)["loss_is_mean_of_epoch"]
-    assert diagnose(run).failed == {}
+    assert diagnose(folder / "planned").failed == {}
 
 
 def test_replicas_on_two_devices_make_one_worker(run):
-    printed = in_a_process(run, module="tests.frameworks.tensorflow.replicas")
+    printed = in_a_process("tests.frameworks.tensorflow.replicas", run)
     trial = trial_of(run)
     assert printed == {"replicas": 2, "same": True}
     assert trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
