@@ -97,3 +97,31 @@ def test_wrong_requests_change_nothing_and_are_explained(live, action, body, wor
     assert status in (400, 409)
     assert word in answer["error"]
     assert sorted(path.name for path in live.folder.rglob("*")) == before
+
+
+def test_tags_note_and_pin_are_written_and_on_every_page_at_once(live):
+    run_id = live.run()
+    known = live.get(f"/api/run/{run_id}/annotations")
+    body = {"version": known["version"], "tags": ["x"], "note": "a\nb", "pinned": True}
+    status, answer = live.post(f"/api/run/{run_id}/annotate", body)
+    assert (status, answer["tags"], answer["pinned"]) == (200, ["x"], True)
+    shown = {"tags": "x", "note": "a\nb", "pinned": True}
+    listed = live.get("/api/runs")["runs"][0]["configuration"]
+    assert {name: listed[name] for name in shown} == shown
+    opened = live.get(f"/api/run/{run_id}")["configuration"]
+    assert {name: opened[name] for name in shown} == shown
+    status, answer = live.post(f"/api/run/{run_id}/annotate", {**body, "note": "theirs"})
+    assert status == 409
+    assert "changed meanwhile" in answer["error"]
+    assert json.loads((live.folder / "annotations.json").read_text())["note"] == "a\nb"
+
+
+def test_a_note_is_refused_without_the_token_or_the_header_of_a_page(live):
+    run_id = live.run()
+    body = {"version": "", "note": "theirs"}
+    path = f"/api/run/{run_id}/annotate"
+    token = {"x-smdebug-token": live.server.token}
+    for headers in ({}, token, {**token, "x-smdebug": "1", "origin": "https://elsewhere.example"}):
+        assert live.ask(path, method="POST", body=body, headers=headers)[0] == 403
+    assert not (live.folder / "annotations.json").exists()
+    assert live.post(path, {"note": "without a version"})[0] == 400

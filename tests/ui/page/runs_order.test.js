@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   arranged,
+  BY_NAME,
+  BY_TAG,
   distinguishing,
   parameterNames,
   shareOf,
@@ -35,4 +37,16 @@ test("what differs in most runs comes first, and a share needs a known total", (
   assert.deepEqual(distinguishing(runs, parameterNames(runs)), ["lr", "batch", "max_steps"]);
   assert.equal(shareOf(runs[0]), 0.5);
   assert.equal(shareOf(run("d")), null);
+});
+
+test("a pinned run comes first in every order", () => {
+  const runs = [run("a"), run("b"), run("c", { configuration: { pinned: true } })];
+  assert.deepEqual(names(arranged(runs, chosen({}))), ["c", "a", "b"]);
+  assert.deepEqual(names(arranged(runs, chosen({ down: true }))), ["c", "b", "a"]);
+});
+
+test("groups are by tag, of which a run is in several, or by name without its number", () => {
+  const runs = [run("a", { configuration: { tags: "x, y" } }), run("a-2", { configuration: { tags: "y" } }), run("b")];
+  assert.deepEqual(names(arranged(runs, chosen({ group: BY_TAG }))), ["(–)", "b", "(x)", "a", "(y)", "a", "a-2"]);
+  assert.deepEqual(names(arranged(runs, chosen({ group: BY_NAME }))), ["(a)", "a", "a-2", "(b)", "b"]);
 });

@@ -50,6 +50,35 @@ def test_rules_are_added_changed_and_removed_and_one_of_the_named_file_is_evalua
     assert tab.complaints == []
 
 
+def test_tags_and_a_note_are_edited_and_the_baseline_is_compared_with(page, tmp_path):
+    for name in "ab":
+        WrittenRun(tmp_path / "runs" / name).write(5, end=True)
+    tab = page("#/run/{runs/b}", READY)
+    press(tab, "Tags and note …")
+    until(tab, f"{DIALOG}?.open")
+    choose(tab, field(0), "paper, <b>bold</b>")
+    choose(tab, f"{DIALOG}.querySelector('textarea')", "<img src=x onerror=alert(1)>")
+    click(tab, field(1))
+    press(tab, "Save")
+    until(tab, f"{TEXT}.includes('<img src=x onerror=alert(1)>')")
+    until(tab, "document.querySelector('.written').innerText.includes('★ baseline')")
+    assert tab.value("document.querySelectorAll('main .written img, main .written b').length") == 0
+    written = json.loads((tmp_path / "runs" / "b" / "annotations.json").read_text())
+    assert (written["tags"], written["pinned"]) == (["paper", "<b>bold</b>"], True)
+    until(tab, "document.documentElement.dataset.rest === 'yes'")
+    assert accessible(tab) == []
+    tab.value("(location.hash = '#/')")
+    until(tab, "document.querySelectorAll('tbody a').length === 2")
+    assert tab.value("document.querySelector('tbody a').textContent") == "runs/b"
+    click(tab, "document.querySelector('[aria-label=\"Select runs/a\"]')")
+    press(tab, "Compare with the baseline")
+    until(tab, "location.hash.startsWith('#/compare/')")
+    first = tab.value("location.hash.split('/')[2].split(',')[0]")
+    until(tab, f"{TEXT}.includes('Where they diverge')")
+    assert first == tab.rows["runs/b"]
+    assert tab.complaints == []
+
+
 def test_a_zoom_is_requested_and_its_escape_asks_for_nothing(page, tmp_path):
     WrittenRun(tmp_path / "a").write(5)
     tab = page("#/run/{a}", READY)

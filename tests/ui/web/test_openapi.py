@@ -101,6 +101,8 @@ def requests_of(client):
         "/api/run/{id}/rules": f"{run}/rules",
         "/api/run/{id}/zoom": (f"{run}/zoom", {"tensors": ["blocks"], "steps": 2}),
         "/api/run/{id}/stop": (f"{run}/stop", {}),
+        "/api/run/{id}/annotations": f"{run}/annotations",
+        "/api/run/{id}/annotate": (f"{run}/annotate", {"version": "", "tags": ["a"]}),
         "/api/run/{id}/attach": (f"{run}/attach", {"rules": ["ExplodingTensor"]}),
         "/api/run/{id}/detach": (f"{run}/detach", {"rules": ["ExplodingTensor"]}),
         "/api/run/{id}/evaluate": (f"{run}/evaluate", {"rule": "Fine"}),

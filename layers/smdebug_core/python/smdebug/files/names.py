@@ -5,6 +5,7 @@
     index/<step//1000:09>/<step:012>_<worker>.json
     origin.json
     checkpoints.json
+    annotations.json
     training_job_end.ts
 
 A TensorFlow device is a worker too: `/job:worker/device:GPU:0` is written `_job-worker_device-GPU-0`.
@@ -33,6 +34,7 @@ EPOCHS = f"{SYSTEM}/epoch"
 END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.notes.origin`)
 CHECKPOINTS = "checkpoints.json"  # where the training saved its weights (`files.notes.checkpoints`)
+ANNOTATIONS = "annotations.json"  # what people have written about it (`files.notes.annotations`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 ZOOM_KEY = "control/zoom"  # a request to save whole tensors (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"

@@ -15,6 +15,7 @@ from smdebug.files.collections_file import ClosingNote, parse_collections, whole
 from smdebug.files.event_reading import read_record, record_spans
 from smdebug.files.index import IndexFile, parse_index
 from smdebug.files.names import (
+    ANNOTATIONS,
     CHECKPOINTS,
     COLLECTIONS_FOLDER,
     END_MARKER,
@@ -37,7 +38,7 @@ from smdebug.runs.unindexed import (
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
 from smdebug.trials.checkpoint_reading import read_checkpoints
-from smdebug.trials.origin_reading import read_origin
+from smdebug.trials.origin_reading import read_annotations, read_origin
 from smdebug.trials.stored.attempts import AttemptId, Attempts
 from smdebug.trials.stored.missing_steps import Worked
 
@@ -160,9 +161,14 @@ def _collections(storage: Storage) -> tuple[list[Problem], Workers]:
 
 
 def _notes(storage: Storage) -> list[Problem]:
-    """The problems of the files that say where the run comes from, and where its checkpoints are."""
+    """The problems of the files with the origin of the run, its checkpoints, and what people have written."""
     problems = []
-    for key, read in ((ORIGIN, read_origin), (CHECKPOINTS, read_checkpoints)):
+    readers: tuple[tuple[str, Callable[[Storage], object]], ...] = (
+        (ORIGIN, read_origin),
+        (ANNOTATIONS, read_annotations),
+        (CHECKPOINTS, read_checkpoints),
+    )
+    for key, read in readers:
         try:
             read(storage)
         except DamagedFile as damaged:

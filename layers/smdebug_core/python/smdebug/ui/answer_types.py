@@ -498,6 +498,24 @@ class StopBody(TypedDict):
     reason: NotRequired[str]
 
 
+class AnnotateBody(TypedDict):
+    """What changes of a run's tags, note and pin, and the version that was read."""
+
+    version: str
+    tags: NotRequired[list[str]]
+    note: NotRequired[str]
+    pinned: NotRequired[bool]
+
+
+class AnnotationsAnswer(TypedDict):
+    """What people have written about a run."""
+
+    tags: list[str]
+    note: str
+    pinned: bool
+    version: str
+
+
 class AttachBody(TypedDict):
     """Names of built-in rules, or entries of rules.json."""
 

@@ -68,9 +68,9 @@ def command(
 
     PLACE is a folder or s3://bucket/prefix. The columns are the hyperparameters in which the runs differ. A
     CONDITION is a name, one of < <= > >= = != ~ and a value; ~ matches part of a text. Names are those of the
-    configuration (`lr` is also `optimizer.lr`), and tags, note, commit, branch, dirty, command, host, python,
-    torch and other packages, loss, best_loss, steps, state and name, and of numbers that were logged. `loss`
-    and what was logged are the last values.
+    configuration (`lr` is also `optimizer.lr`), and tags, note, pinned, commit, branch, dirty, command, host,
+    python, torch and other packages, loss, best_loss, steps, state and name, and of numbers that were logged.
+    `loss` and what was logged are the last values.
 
     \b
     Examples:

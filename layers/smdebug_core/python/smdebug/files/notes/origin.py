@@ -88,6 +88,8 @@ class Origin:
     note: str = ""
     not_secret: tuple[str, ...] = ()
     """The names whose values are kept although they look like those of secrets."""
+    pinned: bool = False
+    """Whether people have pinned the run as a baseline, which `annotations.json` says."""
     imported: ImportedFrom | None = None
     """The log of another tool that the run was imported from; None for a run that a hook has saved."""
 

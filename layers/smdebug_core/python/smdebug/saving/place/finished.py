@@ -8,6 +8,7 @@ from pathlib import Path
 
 from smdebug.exceptions import RunEnded, SMDebugValueError
 from smdebug.files.names import (
+    ANNOTATIONS,
     CHECKPOINTS,
     CLAIM,
     COLLECTIONS_FOLDER,
@@ -24,7 +25,7 @@ from smdebug.storage import Storage, open_storage
 
 NEXT, REFUSE, RESUME, OVERWRITE = CHOICES = ("next", "refuse", "resume", "overwrite")
 _FOLDERS = (COLLECTIONS_FOLDER, EVENTS_FOLDER, INDEX_FOLDER, "control/", f"{TENSORBOARD_FOLDER}/")
-_FILES = (ORIGIN, CHECKPOINTS, RULES_FILE, CLAIM, FIRST_FORMAT_MARKER, END_MARKER)
+_FILES = (ORIGIN, CHECKPOINTS, ANNOTATIONS, RULES_FILE, CLAIM, FIRST_FORMAT_MARKER, END_MARKER)
 
 
 def place_for_another_run(out_dir: Place, if_finished: str = NEXT) -> str:

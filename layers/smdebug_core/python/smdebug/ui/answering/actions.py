@@ -16,6 +16,7 @@ from smdebug.rules.loading import load_rule_file, rules_in
 from smdebug.runs.evaluation.choosing import suitable_defaults
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.opening import open_run
+from smdebug.runs.requests.annotating import Annotated, annotate, annotations_of
 from smdebug.runs.requests.stopping import request_stop
 from smdebug.runs.requests.zooming import request_zoom
 from smdebug.runs.verdicts import of_result
@@ -81,6 +82,29 @@ class Actions:
 
         return JSONResponse({"requested": await in_thread(write)})
 
+    async def annotations(self, request: Request) -> Response:
+        """Return the tags and the note of a run, whether it is pinned, and the version of that."""
+        row, _ = run_of(self._board, request)
+        return JSONResponse(_in_words(await in_thread(lambda: annotations_of(open_storage(row.path)))))
+
+    async def annotate(self, request: Request) -> Response:
+        """Change tags, note or pin: {"version": "…", "tags": […], "note": "…", "pinned": true}.
+
+        `version` is the one that was read, so that nothing is lost that somebody else writes meanwhile.
+        """
+        row, _ = run_of(self._board, request)
+        body = await body_of(request)
+        version = body.pop("version", None)
+        if not isinstance(version, str):
+            raise SMDebugValueError("version must be the text that was read with tags and note")
+
+        def write() -> dict[str, Any]:
+            found = annotate(open_storage(row.path), body, version)
+            self._board.take_annotations(row, found)
+            return _in_words(found)
+
+        return JSONResponse(await in_thread(write))
+
     async def attach(self, request: Request) -> Response:
         """Add rules to a run, or change those of the same name: {"rules": […]}."""
         body = await body_of(request)
@@ -135,6 +159,14 @@ class Actions:
 
 def _described(rule: RuleConfiguration) -> dict[str, Any]:
     return {"name": rule.name, "rule": rule.rule, "parameters": dict(rule.parameters)}
+
+
+def _in_words(found: Annotated) -> dict[str, Any]:
+    return {
+        **found._asdict(),
+        "tags": [escaped(tag) for tag in found.tags],
+        "note": escaped(found.note, keep="\n"),
+    }
 
 
 def _reason(body: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from smdebug.plain_text import escaped
 from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.metrics import last_metrics
 from smdebug.runs.opening import open_run
+from smdebug.runs.requests.annotating import Annotated
 from smdebug.runs.training_loss import LossReader, TrainingLoss
 from smdebug.secrets.texts import redacted_line
 from smdebug.trials import Trial
@@ -26,6 +27,7 @@ CURVE = 48
 _SAMPLED_STEPS = 48
 _MOST_PARAMETERS = 200
 _LONGEST = 200
+_WRITTEN = ("tags", "note", "pinned")
 _COMMIT = 12
 INDEX_FILES = 1000
 """Index files of a run that are read at a time, so that a long run does not keep the others waiting."""
@@ -184,8 +186,8 @@ def finite(value: float | None) -> float | None:
 def configuration_of(trial: Trial) -> dict[str, Any]:
     """Return the hyperparameters, tags and commit that a run was started with, as far as they are known.
 
-    They are read once for each trial that has them: what a training adds later shows when its run is opened
-    again.
+    They are read once for each trial that has them: what a training or another server adds later shows when
+    its run is opened again.
     """
     known = _CONFIGURATIONS.get(trial)
     if known is None:
@@ -220,13 +222,34 @@ def _configuration_in(trial: Trial) -> dict[str, Any]:
         return {}
     if origin is None:
         return {}
-    about = {
-        "tags": ", ".join(origin.tags),
-        "note": origin.note,
-        "commit": origin.commit[:_COMMIT] + (", changed" if origin.dirty else ""),
+    config = list(origin.config.items())[:_MOST_PARAMETERS]
+    found = {escaped(name)[:_LONGEST]: _plain(value) for name, value in config}
+    commit = origin.commit[:_COMMIT] + (", changed" if origin.dirty else "")
+    return {
+        **found,
+        **({"commit": escaped(commit)} if commit else {}),
+        **_written(origin.tags, origin.note, origin.pinned),
     }
-    parts = [*origin.config.items(), *((name, text) for name, text in about.items() if text)]
-    return {escaped(name)[:_LONGEST]: _plain(value) for name, value in parts[:_MOST_PARAMETERS]}
+
+
+def annotated(glance: Glance, found: Annotated) -> Glance:
+    """Return the summary with the tags, the note and the pin that the run has now."""
+    rest = {name: value for name, value in glance.configuration.items() if name not in _WRITTEN}
+    return replace(glance, configuration={**rest, **_written(found.tags, found.note, found.pinned)})
+
+
+def forget_configuration(trial: Trial) -> None:
+    """Have the configuration of an open run read again."""
+    _CONFIGURATIONS.pop(trial, None)
+
+
+def _written(tags: Sequence[str], note: str, pinned: bool) -> dict[str, Any]:
+    written = {
+        "tags": escaped(", ".join(tags)),
+        "note": escaped(note, "\n"),
+        "pinned": pinned,
+    }
+    return {name: value for name, value in written.items() if value}
 
 
 def _plain(value: Any) -> Any:

@@ -65,6 +65,50 @@ export function stop(run, name) {
   ]);
 }
 
+/**
+ * Tags, a note and the pin of a run, kept beside it.
+ * @param {string} run
+ * @param {string} name
+ */
+export async function notes(run, name) {
+  const known = await get(`run/${run}/annotations`);
+  const tags = h("input", { type: "text", value: known.tags.join(", "), placeholder: "baseline, for the paper" });
+  const note = h("textarea", { rows: 5, maxlength: 2000 });
+  note.value = known.note;
+  const pinned = h("input", { type: "checkbox" });
+  pinned.checked = known.pinned;
+  const content = h(
+    "div",
+    {},
+    h("p", { class: "quiet", text: "Kept in annotations.json beside the run, for everybody who reads it." }),
+    field("Tags, separated by commas", tags),
+    field("Note", note),
+    h("label", { class: "check" }, pinned, h("span", { text: "Pin as a baseline: the run comes first in the list" })),
+  );
+  /** @returns {Record<string, any>} */
+  const changes = () => {
+    const given = tags.value
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter(Boolean);
+    return {
+      ...(given.join(", ") === known.tags.join(", ") ? {} : { tags: given }),
+      ...(note.value === known.note ? {} : { note: note.value }),
+      ...(pinned.checked === known.pinned ? {} : { pinned: pinned.checked }),
+    };
+  };
+  return dialog(`Tags and note of ${name}`, content, [
+    [
+      "Save",
+      async () => {
+        const changed = changes();
+        if (Object.keys(changed).length) await post(`run/${run}/annotate`, { version: known.version, ...changed });
+      },
+      "main",
+    ],
+  ]);
+}
+
 function parameters_in(text) {
   if (!text.trim()) return {};
   let found = null;

@@ -1,7 +1,7 @@
 // One run: first what is wrong, then every step of it under one time line. Each section is a module of its own.
 
 import { get, report as held } from "./api.js";
-import { reportOf, rules, stop, zoomIn } from "./actions.js";
+import { notes, reportOf, rules, stop, zoomIn } from "./actions.js";
 import { About } from "./about.js";
 import { ChartView } from "./chart_view.js";
 import { ComparedRuns } from "./compared_runs.js";
@@ -78,6 +78,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   function actionsOf() {
     const name = () => run?.name || id;
     return [
+      button("Tags and note …", () => notes(id, name()).catch(report)),
       button("Rules …", () => rules(id).catch(report)),
       button("Zoom in …", () => zoomIn(id, heat.tensor), { "data-of": "training" }),
       button("Stop …", () => stop(id, name()), { class: "danger", "data-of": "training" }),

@@ -6,15 +6,26 @@ import { ago, count, duration, moment, plural } from "./format.js";
 
 /** @typedef {import("./types/answers.js").RunAnswer} RunAnswer */
 
+const WRITTEN = new Set(["tags", "note", "pinned"]);
+
 export class RunHead {
   constructor() {
     this.title = h("h1", { text: "…" });
     this.crumb = h("span", { text: "…" });
     this.line = h("div", { class: "facts-line" });
+    this.written = h("div", { class: "written" });
     this.configuration = new Folded();
     this.progress = h("div");
     this.damage = new Folded();
-    this.element = h("div", {}, this.line, this.configuration.element, this.progress, this.damage.element);
+    this.element = h(
+      "div",
+      {},
+      this.line,
+      this.written,
+      this.configuration.element,
+      this.progress,
+      this.damage.element,
+    );
     this.configured = "";
   }
 
@@ -37,13 +48,31 @@ export class RunHead {
       h("span", { text: run.path }),
       run.last_saved ? h("span", { text: `last saved ${saved}`, title: moment(run.last_saved) }) : null,
     );
+    this.showWritten(run);
     this.showConfiguration(run);
     this.showProgress(run);
   }
 
+  /**
+   * What people have written about it.
+   * @param {RunAnswer} run
+   */
+  showWritten({ configuration: { tags, note, pinned } }) {
+    const texts = String(tags || "")
+      .split(", ")
+      .filter(Boolean);
+    replace(
+      this.written,
+      pinned ? h("span", { class: "tag", text: "★ baseline" }) : null,
+      ...texts.map((text) => h("span", { class: "tag", text })),
+      note ? h("p", { class: "note", text: String(note) }) : null,
+    );
+    this.written.hidden = !this.written.childNodes.length;
+  }
+
   /** @param {RunAnswer} run */
   showConfiguration(run) {
-    const known = Object.entries(run.configuration);
+    const known = Object.entries(run.configuration).filter(([name]) => !WRITTEN.has(name));
     const key = JSON.stringify(known);
     if (this.configured === key) return;
     this.configured = key;

@@ -5,11 +5,13 @@ import { button, h, menu, replace, select } from "./dom.js";
 import { ago, count, duration, moment, number, plural } from "./format.js";
 import { noRuns } from "./no_runs.js";
 import { oneAtATime } from "./refreshing.js";
-import { arranged, distinguishing, parameterNames, shareOf, tagsOf } from "./runs_order.js";
+import { arranged, BY_NAME, BY_TAG, distinguishing, isPinned, parameterNames, shareOf, tagsOf } from "./runs_order.js";
 import { valueOf } from "./run_values.js";
+import { verdictOf } from "./run_verdict.js";
 import { sparkline } from "./sparkline.js";
 
 const ROW = 34;
+const GROUPS = { [BY_TAG]: "tag", [BY_NAME]: "name" };
 const STATES = ["all", "with problems", "training", "ended", "unreadable"];
 
 // Columns of parameters, unless others are chosen.
@@ -171,8 +173,14 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       space((rows.length - last) * ROW),
     );
     drawCurves.splice(0).forEach((drawCurve) => drawCurve());
-    compare.disabled = picked.size < 2;
-    compare.textContent = picked.size ? `Compare ${picked.size}` : "Compare";
+    const compared = comparedRuns();
+    compare.disabled = compared.length < 2;
+    compare.textContent =
+      picked.size === 1 && compared.length > 1
+        ? "Compare with the baseline"
+        : picked.size
+          ? `Compare ${picked.size}`
+          : "Compare";
   }
 
   function row(run, place) {
@@ -183,7 +191,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
         h("th", {
           colspan: columns.length,
           scope: "rowgroup",
-          text: `${chosen.group} = ${run.group} (${run.members.length})`,
+          text: `${GROUPS[chosen.group] || chosen.group} = ${run.group} (${run.members.length})`,
         }),
       );
     }
@@ -201,7 +209,10 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       h(
         "td",
         { title: run.path },
-        h("a", { href: `#/run/${run.id}`, text: run.name }),
+        isPinned(run)
+          ? h("span", { class: "pin", text: "★", role: "img", "aria-label": "Pinned as a baseline" })
+          : null,
+        h("a", { href: `#/run/${run.id}`, text: run.name, title: run.configuration.note || null }),
         ...tagsOf(run)
           .slice(0, 4)
           .map((tag) =>
@@ -220,7 +231,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       h("td", {}, h("span", { text: count(run.last_step) }), progress_of(run)),
       h("td", {}, canvas),
       h("td", { text: number(run.loss) }),
-      h("td", { class: "wide", title: run.issue }, verdict(run)),
+      h("td", { class: "wide", title: run.issue }, verdictOf(run)),
       ...shownParameters().map((name) =>
         h("td", {
           class: "less",
@@ -248,34 +259,6 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
         });
   }
 
-  function verdict(run) {
-    if (run.issues) return h("span", { class: "bad", text: `✗ ${run.issue}` });
-    if (run.issues === 0 && run.passed === 0)
-      return h("span", {
-        class: "quiet",
-        title: "The run lacks the data that the rules check",
-        text: "no rule could check it",
-      });
-    if (run.issues === 0 && run.missing)
-      return h("span", { class: "warn", title: run.missing, text: "! no problem at the steps that are there" });
-    if (run.issues === 0)
-      return h("span", {
-        class: "good",
-        text:
-          run.check === "checking"
-            ? `✓ no problem in ${plural(run.checked, "step")}, checking …`
-            : "✓ no problem detected",
-      });
-    if (run.state === "unknown") return h("span", { class: "quiet", text: "being read …" });
-    const words = {
-      checking: "checking …",
-      waiting: run.steps ? "waiting to be checked" : "",
-      off: "open to check",
-      done: "not checked",
-    };
-    return h("span", { class: "quiet", text: words[run.check] ?? run.check });
-  }
-
   function setTag(tag) {
     tagSelect.value = tag;
     choose({ tag });
@@ -286,8 +269,16 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     draw();
   }
 
+  // A single run is compared with the baselines. What is compared, is compared with the first run: a baseline.
+  function comparedRuns() {
+    const pinned = runs.filter((run) => isPinned(run) && run.state !== "gone").map((run) => run.id);
+    const first = pinned.filter((id) => picked.size === 1 || picked.has(id));
+    return picked.size ? [...new Set([...first, ...picked])] : [];
+  }
+
   function openComparison() {
-    if (picked.size >= 2) location.hash = `#/compare/${[...picked].join(",")}`;
+    const compared = comparedRuns();
+    if (compared.length >= 2) location.hash = `#/compare/${compared.join(",")}`;
   }
 
   function move(by) {
@@ -312,9 +303,17 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     known = key;
     replace(
       groups,
-      names.length
-        ? select("Group by", [["", "nothing"], ...names.sort().map((name) => [name, name])], chosen.group, (group) =>
-            choose({ group }),
+      runs.length
+        ? select(
+            "Group by",
+            [
+              ["", "nothing"],
+              [BY_NAME, "name without its number"],
+              ...(allTags.length ? [[BY_TAG, "tag"]] : []),
+              ...names.sort().map((name) => [name, name]),
+            ],
+            chosen.group,
+            (group) => choose({ group }),
           )
         : null,
     );

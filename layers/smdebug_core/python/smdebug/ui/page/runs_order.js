@@ -18,7 +18,9 @@ const SORTS = {
   duration: (run) => run.duration ?? -1,
   cost: (run) => run.cost ?? -1,
 };
-const NOT_PARAMETERS = new Set(["tags", "note", "commit"]);
+const NOT_PARAMETERS = new Set(["tags", "note", "commit", "pinned"]);
+export const BY_TAG = "#tag";
+export const BY_NAME = "#name";
 const TOTALS = ["max_steps", "total_steps", "num_train_steps", "num_steps", "steps"];
 
 /** @param {Run} run */
@@ -26,6 +28,20 @@ export const tagsOf = (run) =>
   String(run.configuration.tags || "")
     .split(", ")
     .filter(Boolean);
+
+/** @param {Run} run */
+export const isPinned = (run) => run.configuration.pinned === true;
+
+/**
+ * The groups that a run is in: one for each of its tags, or else that of its value.
+ * @param {Run} run
+ * @param {string} by
+ */
+function groupsOf(run, by) {
+  if (by === BY_TAG) return tagsOf(run).length ? tagsOf(run) : ["–"];
+  if (by === BY_NAME) return [run.name.replace(/[-_]\d+$/, "")];
+  return [String(valueOf(run, by) ?? "–")];
+}
 
 // How far a training is, where its configuration says how long it will take.
 export function shareOf(run) {
@@ -56,7 +72,7 @@ function compared(a, b) {
 }
 
 /**
- * The runs that match, in their order; with a group, each value of that parameter before its runs.
+ * The runs that match, in their order, pinned ones first; with a group, each value of it before its runs.
  * @param {Run[]} runs
  * @param {Choice} chosen
  * @returns {(Run | Group)[]}
@@ -71,13 +87,13 @@ export function arranged(runs, chosen) {
   });
   const key = chosen.sort.startsWith("=") ? byValue(chosen.sort.slice(1)) : SORTS[chosen.sort] || SORTS.saved;
   const order = (a, b) => compared(key(a), key(b)) || (a.name < b.name ? -1 : 1);
-  rows.sort((a, b) => (chosen.down ? -order(a, b) : order(a, b)));
+  const pinnedFirst = (a, b) => Number(isPinned(b)) - Number(isPinned(a));
+  rows.sort((a, b) => pinnedFirst(a, b) || (chosen.down ? -order(a, b) : order(a, b)));
   if (!chosen.group) return rows;
   /** @type {Map<string, Run[]>} */
   const by = new Map();
   for (const run of rows) {
-    const value = String(valueOf(run, chosen.group) ?? "–");
-    by.set(value, [...(by.get(value) || []), run]);
+    for (const value of groupsOf(run, chosen.group)) by.set(value, [...(by.get(value) || []), run]);
   }
   return [...by]
     .sort(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }))

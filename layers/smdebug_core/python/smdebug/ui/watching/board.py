@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import DamagedFile, SMDebugError
 from smdebug.plain_text import escaped
+from smdebug.runs.requests.annotating import Annotated, annotations_of
 from smdebug.service.client import Debugger, WatchedRun
 from smdebug.service.records import RequestedRule
+from smdebug.storage import open_storage
 from smdebug.storage.intervals import IN_BUCKET
-from smdebug.ui.finding.glance import Glance, Glancer
+from smdebug.ui.finding.glance import Glance, Glancer, annotated, forget_configuration
 from smdebug.ui.finding.places import FoundRun, Listing, Place, Source
 from smdebug.ui.following.reading import RunReader
 from smdebug.ui.watching.cache import Cache
@@ -174,6 +176,17 @@ class Board:
             return self.deployed.rules(row.path)
         return self.rules
 
+    def take_annotations(self, row: Row, found: Annotated) -> None:
+        """Take over the tags, the note and the pin that a person has changed."""
+        with self.lock:
+            reader = self._readers.get(row.id)
+            if reader is not None:
+                reader.touch()
+                if reader.trial is not None:
+                    forget_configuration(reader.trial)
+            self._glancer.take(row.path)
+            self._set(row, annotated(row.glance, found))
+
     def watched_run(self, row: Row) -> WatchedRun | None:
         """Return the run in a deployed debugger; None for any other run."""
         return self.deployed.run(row.path) if self.deployed and row.is_deployed else None
@@ -306,6 +319,8 @@ class Board:
             if cached is None:
                 return False
             row.glance, row.glanced_at = Glance.from_dict(cached), self._clock()
+            with suppress(DamagedFile):
+                row.glance = annotated(row.glance, annotations_of(open_storage(row.path)))
         except (TypeError, SMDebugError):  # of another version, or the run is gone
             return False
         self._set(row, row.glance)

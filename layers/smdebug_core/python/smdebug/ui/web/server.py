@@ -66,6 +66,14 @@ def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
         Endpoint("/api/run/{id}/rules", actions.rules, answer="RulesAnswer"),
         Endpoint("/api/run/{id}/zoom", actions.zoom, method="POST", answer="ZoomAnswer", body="ZoomBody"),
         Endpoint("/api/run/{id}/stop", actions.stop, method="POST", answer="StopAnswer", body="StopBody"),
+        Endpoint("/api/run/{id}/annotations", actions.annotations, answer="AnnotationsAnswer"),
+        Endpoint(
+            "/api/run/{id}/annotate",
+            actions.annotate,
+            method="POST",
+            answer="AnnotationsAnswer",
+            body="AnnotateBody",
+        ),
         Endpoint(
             "/api/run/{id}/attach",
             actions.attach,

@@ -500,6 +500,24 @@
  */
 
 /**
+ * What changes of a run's tags, note and pin, and the version that was read.
+ * @typedef {object} AnnotateBody
+ * @property {string} version
+ * @property {string[]} [tags]
+ * @property {string} [note]
+ * @property {boolean} [pinned]
+ */
+
+/**
+ * What people have written about a run.
+ * @typedef {object} AnnotationsAnswer
+ * @property {string[]} tags
+ * @property {string} note
+ * @property {boolean} pinned
+ * @property {string} version
+ */
+
+/**
  * Names of built-in rules, or entries of rules.json.
  * @typedef {object} AttachBody
  * @property {any[]} rules
