@@ -21,6 +21,12 @@ LEAST_EXPERTS = 3
 MOST_USED = 0.25
 """The router has collapsed if it uses this share of the experts at most, or a single one. Small healthy ones
 often leave half of them out."""
+LONG, TOUCHES = 40, 4
+"""Of this many saved steps, one that is left out has a gradient at so many at most: noise sends it tokens."""
+LEAST_CHOICES = 3
+"""So many rows for each expert come by while it is left out: few rows cannot reach many experts."""
+REGULAR = 8
+"""Experts in use had one more within so many saved steps: otherwise there are few tokens for all."""
 HARDLY = 1e-5
 """An expert with less than this share of the largest gradient of the others learns nothing."""
 
@@ -28,8 +34,22 @@ _ROUTER = re.compile(r"(^|[._])(router|gate|gating|gates|routing)\d*($|[._])", r
 _NUMBER = re.compile(r"(?<=[._/])(\d{1,4})(?=[._/])")
 
 
+_BALANCES = {
+    "no gradient": (
+        "a part of the loss has no gradient",
+        "Look at the balancing loss: compute it from the router's probabilities, outside of no_grad and "
+        "without detach(). Counts of tokens have no gradient.",
+    ),
+    "weight 0": (
+        "a part of the loss has a weight of 0",
+        "Give the balancing loss a weight above 0, such as 0.01: it is multiplied with 0.",
+    ),
+}
+"""What is said where a part of the loss teaches nothing, and what to try first."""
+
+
 class UnusedExperts(DefaultRule):
-    """Fires when most of several like layers get no gradient, the same ones at every saved step.
+    """Fires when most of several like layers get no gradient, the same ones at nearly every saved step.
 
     They are called experts, or the model has a router or gate and has used more of them in one step before:
     tasks that take turns, and layers that are trained in phases, are not experts that a router leaves out.
@@ -50,6 +70,8 @@ class UnusedExperts(DefaultRule):
         super().__init__(base_trial, action_str)
         self.groups: dict[str, dict[str, Any]] = {}
         """What is kept of each group of experts."""
+        self.idle = ""
+        """Why a part of the loss, such as that of the balance, teaches nothing; "" if each part does."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -65,12 +87,15 @@ class UnusedExperts(DefaultRule):
                 name: places for name, places in experts_of(table).items() if is_mixture or _is_expert(name)
             }
             seen.shared_by_layout["experts"] = groups
+        self.idle = str((seen.facts.get("loss") or {}).get("idle") or "")
         found = {name: used for name, places in groups.items() if (used := _used(table, places)) is not None}
         if not found:
             self.looked = False
         for name, used in found.items():
             self.groups[name] = followed(self.groups.get(name), used, seen.step)
-            unused = left_out(self.groups[name], name, groups[name], seen.step, has_router=is_mixture)
+            unused = left_out(
+                self.groups[name], name, groups[name], seen.step, has_router=is_mixture, rows=_rows(seen)
+            )
             if unused is not None:
                 yield self._finding(groups[name], unused, table)
 
@@ -79,9 +104,14 @@ class UnusedExperts(DefaultRule):
         first = table.names[places[unused.numbers[0]][0]]
         layer = first.rpartition(".")[0] or first
         others = "" if without == 1 else " and 1 other" if without == 2 else f" and {without - 1} others"
+        little = (
+            "no gradient" if not unused.touches else f"a gradient at {unused.touches} saved steps at most"
+        )
+        balance = _BALANCES.get(self.idle)
         return self.finding(
-            f"{layer}{others} {'has' if without == 1 else 'have'} had no gradient since step "
-            f"{unused.since}: the router sends the inputs to {count - without} of {count} experts",
+            f"{layer}{others} {'has' if without == 1 else 'have'} had {little} since step {unused.since}: "
+            f"the router sends the inputs to {count - without} of {count} experts"
+            + (f", and {balance[0]}" if balance else ""),
             since=unused.since,
             tensor=first,
             statistic="experts without a gradient",
@@ -89,8 +119,13 @@ class UnusedExperts(DefaultRule):
             limit=count,
             title=f"The router uses {count - without} of {count} experts",
             why=(
-                f"{without} of {count} experts had no gradient at any of the last {unused.steps} saved steps",
+                f"{without} of {count} experts had no gradient at any of the last {unused.steps} saved steps"
+                if not unused.touches
+                else f"{without} of {count} experts had a gradient at {unused.touches} of the last "
+                f"{unused.steps} saved steps at most",
+                *((f"{balance[0][:1].upper()}{balance[0][1:]}",) if balance else ()),
             ),
+            advice=(balance[1], *self.advice["unused experts"][1:]) if balance else (),
         )
 
 
@@ -128,21 +163,29 @@ def _used(table: Parameters, places: Mapping[int, list[int]]) -> list[int] | Non
 
 
 def followed(kept: Mapping[str, Any] | None, used: list[int], step: int) -> dict[str, Any]:
-    """Return what to keep of a group: when each expert was used last, and the most that one step has used."""
-    if kept is None:
-        kept = {"first": step, "steps": 0, "most": 0, "last": []}
+    """Return what to keep of a group: the last uses of each expert, and the most that one step has used."""
+    if kept is None or "uses" not in kept:
+        kept = {"first": step, "steps": 0, "most": 0, "uses": []}
     steps = kept["steps"] + 1
-    last = {number: at for number, *at in kept["last"]} | {number: [steps, step] for number in used}
+    uses = dict(kept["uses"])
+    for number in used:
+        uses[number] = [*uses.get(number, ()), [steps, step]][-TOUCHES - 1 :]
     return {
         "first": kept["first"],
         "steps": steps,
         "most": max(kept["most"], len(used)),
-        "last": [[number, *at] for number, at in sorted(last.items())],
+        "uses": [[number, own] for number, own in sorted(uses.items())],
     }
 
 
 def _is_expert(name: str) -> bool:
     return "expert" in name.lower()
+
+
+def _rows(seen: ObservedStep) -> int | None:
+    """How many rows the batch has; None if that is not known."""
+    shapes = seen.facts.get("shapes") or [[]]
+    return int(shapes[0][0]) if shapes[0] else None
 
 
 class LeftOut(NamedTuple):
@@ -152,6 +195,8 @@ class LeftOut(NamedTuple):
     since: int
     steps: int
     """How many saved steps have left them out."""
+    touches: int = 0
+    """At how many of these one of them was used at most."""
 
 
 def has_router(modules: Iterable[str]) -> bool:
@@ -160,20 +205,49 @@ def has_router(modules: Iterable[str]) -> bool:
 
 
 def left_out(
-    kept: Mapping[str, Any], name: str, numbers: Iterable[int], step: int, *, has_router: bool = False
+    kept: Mapping[str, Any],
+    name: str,
+    numbers: Iterable[int],
+    step: int,
+    *,
+    has_router: bool = False,
+    rows: int | None = None,
 ) -> LeftOut | None:
-    """The experts that have been left out for long, if they are most of all, and are experts."""
-    last = {number: at for number, *at in kept["last"]}
-    times = {number: last.get(number, [0, kept["first"]]) for number in numbers}
-    unused = [
-        number
-        for number, (saved, at) in times.items()
-        if kept["steps"] - saved >= LEAST_STEPS and step - at >= LEAST_APART
-    ]
-    used = len(times) - len(unused)
-    were_used = has_router and kept["most"] > used and 2 * kept["most"] >= len(times)
+    """The experts that have been left out for long, if they are most of all, and are experts.
+
+    `rows` is how many rows a batch has, where that is known.
+    """
+    never = [0, kept["first"]]
+    uses = dict(kept["uses"])
+    own = {number: [never] * (TOUCHES + 1) + uses.get(number, []) for number in numbers}
+    steps = kept["steps"]
+    batches = LEAST_CHOICES * len(own) // (rows or len(own) * LEAST_CHOICES)
+    without = {
+        number: times[-1]
+        for number, times in own.items()
+        if _is_long(steps, step, times[-1], max(LEAST_STEPS, batches))
+    }
+    hardly = {number: times[-1 - TOUCHES] for number, times in own.items() if number not in without}
+    hardly = {
+        number: at for number, at in hardly.items() if _is_long(steps, step, at, max(LONG, TOUCHES * batches))
+    }
+    if hardly:
+        # Experts that few tokens are spread over have gradients now and then, and none of them always.
+        regular = [times[-1 - TOUCHES][0] > steps - REGULAR for times in own.values()]
+        hardly = hardly if any(regular) else {}
+    unused = sorted({**without, **hardly})
+    used = len(own) - len(unused)
+    were_used = has_router and kept["most"] > used and 2 * kept["most"] >= len(own)
     are_experts = _is_expert(name) or were_used
-    if not 0 < used <= max(1, MOST_USED * len(times)) or not are_experts:
+    if not 0 < used <= max(1, MOST_USED * len(own)) or not are_experts:
         return None
-    since = max(at for number, (_, at) in times.items() if number in unused)
-    return LeftOut(unused, since, min(kept["steps"] - times[number][0] for number in unused))
+    since = {**without, **hardly}
+    touches = max((sum(saved > since[number][0] for saved, _ in own[number]) for number in hardly), default=0)
+    return LeftOut(
+        unused, max(at for _, at in since.values()), steps - max(at for at, _ in since.values()), touches
+    )
+
+
+def _is_long(steps: int, step: int, since: list[int], least: int) -> bool:
+    """Whether so many saved steps have passed, and so many others."""
+    return steps - since[0] >= least and step - since[1] >= LEAST_APART

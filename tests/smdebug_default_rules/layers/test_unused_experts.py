@@ -5,6 +5,7 @@ import pytest
 
 from smdebug_default_rules.layers.unused_experts import followed, has_router, left_out
 from tests.smdebug_default_rules.made_steps import Steps
+from tests.smdebug_default_rules.words.more_runs import routed
 
 
 def story(*steps, apart=10):
@@ -15,9 +16,9 @@ def story(*steps, apart=10):
     return kept, (len(steps) - 1) * apart
 
 
-def found(*steps, name="Net_experts.#", count=4, apart=10, routed=False):
+def found(*steps, name="Net_experts.#", count=4, apart=10, routed=False, rows=None):
     kept, step = story(*steps, apart=apart)
-    unused = left_out(kept, name, range(count), step, has_router=routed)
+    unused = left_out(kept, name, range(count), step, has_router=routed, rows=rows)
     return None if unused is None else (unused.numbers, unused.since, unused.steps)
 
 
@@ -54,6 +55,63 @@ def test_like_layers_are_experts_if_there_is_a_router_and_one_step_has_used_half
     assert found(*used, name="Net_blocks.#", routed=True) == ([0, 1, 3], 0, 12)
     assert found(*used, name="Net_blocks.#") is None  # layers that are trained in phases
     assert found([0], *[ONE] * 12, name="Net_blocks.#", routed=True) is None  # tasks that take turns
+
+
+def touched(steps, *at):
+    """The favourite alone at each step, and all experts at some."""
+    return [ALL if step in at else ONE for step in range(steps)]
+
+
+def test_experts_that_are_touched_now_and_then_are_left_out():
+    assert found(*touched(41, 0, 8, 16, 24, 32)) == ([0, 1, 3], 0, 40)
+    kept, step = story(*touched(41, 0, 8, 16, 24, 32))
+    assert left_out(kept, "experts", range(4), step).touches == 4
+    assert found(*touched(40, 0, 8, 16, 24, 32)) is None
+    assert found(*touched(41, 0, 8, 16, 24, 30, 32)) is None
+
+
+def test_a_touch_does_not_hide_for_long_that_experts_are_left_out():
+    steps = touched(80, 20, 45, 70)
+    kept = None
+    seen = [
+        left_out(kept, "experts", range(4), 10 * number) is not None
+        for number, used in enumerate(steps)
+        if (kept := followed(kept, used, 10 * number))
+    ]
+    assert seen.index(True) == 11
+    assert all(seen[40:])
+
+
+def test_few_tokens_for_many_experts_give_each_a_gradient_now_and_then():
+    turns = [[number % 16, (number * 7) % 16] for number in range(80)]
+    assert found(*turns, count=16) is None
+    rare = [[0] if number % 9 else [0, number % 16] for number in range(80)]
+    assert found(*rare, count=16)
+    irregular = [[number % 2 * 15] if number % 9 else [number % 16] for number in range(80)]
+    assert found(*irregular, count=16, rows=1) is None
+
+
+@pytest.mark.parametrize(("rows", "is_found"), [(None, True), (64, True), (1, True), (0.9, False)])
+def test_fewer_rows_than_three_for_each_expert_are_waited_for(rows, is_found):
+    assert (found(ALL, *[ONE] * 12, rows=rows) is not None) is is_found
+
+
+@pytest.mark.parametrize(
+    ("idle", "why", "advice"),
+    [
+        ("no gradient", "A part of the loss has no gradient", "Look at the balancing loss: compute it"),
+        ("weight 0", "A part of the loss has a weight of 0", "Give the balancing loss a weight above 0"),
+        ("", None, ""),
+    ],
+)
+def test_a_part_of_the_loss_that_teaches_nothing_is_named_with_the_collapse(idle, why, advice):
+    run = routed(14)
+    for facts in run._source._facts.values():
+        facts["loss"] = {**facts["loss"], "idle": idle}
+    *_, (_, finding) = run.evaluate("UnusedExperts")
+    assert finding.title == "The router uses 1 of 4 experts"
+    assert finding.why[1:] == ((why,) if why else ())
+    assert [each.startswith(advice) for each in finding.advice] == ([True, False] if why else [])
 
 
 @pytest.mark.parametrize(("name", "looks"), [("Net_blocks", False), ("Net_experts", True)])

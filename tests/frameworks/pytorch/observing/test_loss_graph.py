@@ -36,6 +36,31 @@ def test_a_cross_entropy_is_recognised_with_its_targets(criterion):
     assert term.targets.tolist() == LABELS.tolist()
 
 
+def _balanced(part):
+    return F.cross_entropy(SCORES, LABELS) + part
+
+
+SHARES = SCORES.softmax(1).mean(0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "idle"),
+    [
+        (lambda: F.cross_entropy(SCORES, LABELS), ""),
+        (lambda: 0.5 * F.cross_entropy(SCORES, LABELS), ""),
+        (lambda: _balanced(0.01 * SHARES.square().sum()), ""),
+        (lambda: _balanced(0.01 * SHARES.square().sum().detach()), "no gradient"),
+        (lambda: (_balanced(torch.tensor(1.5)) + SHARES.square().sum()) / 4, "no gradient"),
+        (lambda: _balanced(0.0 * SHARES.square().sum()), "weight 0"),
+        (lambda: _balanced(SHARES.square().sum() * 0), "weight 0"),
+        (lambda: _balanced(SHARES.square().sum() * torch.tensor(0.0)), "weight 0"),
+        (lambda: _balanced((SHARES * torch.zeros(5)).sum()), ""),
+    ],
+)
+def test_a_part_of_a_sum_that_teaches_nothing_is_noted(loss, idle):
+    assert describe(loss()).idle == idle
+
+
 def test_a_cross_entropy_of_probabilities_is_distinguished_from_one_of_scores():
     model = nn.Sequential(nn.Linear(5, 5), nn.Softmax(dim=1))
     assert term_of(F.cross_entropy(model(SCORES), LABELS)).given == "softmax"

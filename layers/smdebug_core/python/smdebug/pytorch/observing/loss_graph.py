@@ -15,6 +15,7 @@ from smdebug.pytorch.observing.saved_values import operations
 MAX_NODES = 300
 """A loss that is computed from more than this many operations is described as far as they go."""
 MAX_TERMS = 8
+MAX_PARTS = 16
 
 _CROSS_ENTROPY = "cross entropy"
 _CRITERIA = {
@@ -29,7 +30,8 @@ _CRITERIA = {
     "KlDivBackward0": "Kullback-Leibler divergence",
 }
 _SCALING = ("DivBackward0", "MulBackward0", "MulBackward1", "DivBackward1")
-_NEGATION = "NegBackward0"
+_NEGATION, _ADDITION = "NegBackward0", "AddBackward0"
+WITHOUT_GRADIENT, WITHOUT_WEIGHT = "no gradient", "weight 0"
 _RESHAPING = (
     "ViewBackward0",
     "ReshapeAliasBackward0",
@@ -114,6 +116,8 @@ class LossGraph(NamedTuple):
     """The shape of differences between a column and a row, which no training wants."""
     is_whole: bool = False
     """Whether the loss is its one criterion, times the factor, and nothing else."""
+    idle: str = ""
+    """Why a part of the sum teaches nothing: `no gradient`, `weight 0`, or "" if each part has an effect."""
 
 
 def describe(loss: torch.Tensor) -> LossGraph | None:
@@ -134,7 +138,32 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
         compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
         if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
-    return LossGraph(tuple(terms), factor, broadcast, start.name() in _CRITERIA)
+    is_whole = start.name() in _CRITERIA
+    return LossGraph(tuple(terms), factor, broadcast, is_whole, "" if is_whole else _idle(start))
+
+
+def _idle(start: Any) -> str:
+    """Return why a part of a sum teaches nothing; "" if that is true of none."""
+    found = ""
+    for node in operations(start, MAX_PARTS, _ADDITION.__eq__):
+        name = node.name()
+        if name == _ADDITION and any(following is None for following, _ in node.next_functions):
+            found = found or WITHOUT_GRADIENT
+        elif name == "MulBackward0" and _has_zero(node):
+            found = WITHOUT_WEIGHT
+    return found
+
+
+def _has_zero(node: Any) -> bool:
+    try:
+        other = node._saved_other
+    except (AttributeError, RuntimeError):
+        return False
+    if isinstance(other, torch.Tensor):
+        return (
+            other.numel() == 1 and other.device.type == "cpu" and not other.requires_grad and not other.item()
+        )
+    return isinstance(other, int | float) and not other
 
 
 def _unscaled(node: Any) -> tuple[float, Any]:

@@ -41,7 +41,10 @@ def loss_facts(
         revealed = _revealed(graph.terms[0], inputs)
     value = _copied(loss.detach()) if graph.is_whole else None
     facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
-    return facts if codes is None else lambda: {**facts(), **codes()}
+    if graph.idle or codes is not None:
+        idle = {"idle": graph.idle} if graph.idle else {}
+        return lambda: {**facts(), **idle, **({} if codes is None else codes())}
+    return facts
 
 
 def _facts(
