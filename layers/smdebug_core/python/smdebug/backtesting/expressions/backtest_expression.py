@@ -22,7 +22,7 @@ from smdebug.backtesting.rows import Row, despite
 from smdebug.storage import open_storage
 
 
-class Answer(NamedTuple):
+class ReadRun(NamedTuple):
     """What is known of a run before the expression is computed: its columns, or rows that say why not."""
 
     path: str
@@ -47,7 +47,7 @@ def backtest_expression(
     kept = {} if options.fresh else {key: column for key in keys if (column := index.column(key))}
     listing = RunListing(places, None if question.selects else options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
-    found: dict[int, Answer] = {}
+    found: dict[int, ReadRun] = {}
     changed: dict[str, dict[str, tuple[str, Values]]] = {key: {} for key in keys}
     names: set[str] = set()
     reused = done = 0
@@ -70,7 +70,7 @@ def backtest_expression(
                         if verdict.identity:
                             changed[key][run.location] = (verdict.identity, values)
                 label = options.labels.label_of(run, verdict.tags)
-                found[at] = Answer(run.path, label, columns, verdict.rows, verdict.left_out)
+                found[at] = ReadRun(run.path, label, columns, verdict.rows, verdict.left_out)
                 if options.limit is not None and len(found) >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
@@ -81,7 +81,7 @@ def backtest_expression(
     return Backtest(_rows(condition, chosen), runs=len(chosen), reused=reused)
 
 
-def _rows(condition: Call, answers: Sequence[Answer]) -> tuple[Row, ...]:
+def _rows(condition: Call, answers: Sequence[ReadRun]) -> tuple[Row, ...]:
     with_columns = [(answer.path, answer.columns) for answer in answers if answer.columns is not None]
     computed = iter(verdicts(condition, with_columns))
     rows = []

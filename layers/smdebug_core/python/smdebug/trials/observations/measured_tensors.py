@@ -18,8 +18,8 @@ from smdebug.trials.observations.statistics_matrix import Floats, StatisticsMatr
 GLOBAL = ModeKeys.GLOBAL
 
 
-class Source(Protocol):
-    """What reads the observations of a run."""
+class MeasurementSource(Protocol):
+    """What the measured tensors of a run are read from."""
 
     def steps(self, mode: ModeKeys = ..., kind: str | None = ...) -> list[int]: ...
     def layout(self, step: int, mode: ModeKeys = ..., worker: str | None = ...) -> ObservationLayout: ...
@@ -34,7 +34,7 @@ class Source(Protocol):
 class MeasuredTensors:
     """The tensors that were measured so far. Each keeps its kind."""
 
-    def __init__(self, observations: Source, trial: Any):
+    def __init__(self, observations: MeasurementSource, trial: Any):
         self._observations = observations
         self._trial = trial
         self._known: dict[str, tuple[str, ObservedTensor]] = {}

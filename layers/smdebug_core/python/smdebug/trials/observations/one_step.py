@@ -45,8 +45,8 @@ KEPT_BYTES = 64 << 20
 _LEAST_KEPT = 4
 
 
-class Source(Protocol):
-    """What reads the observations of a run."""
+class StepSource(Protocol):
+    """What the observations of one step are read from."""
 
     def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]: ...
     def layout_at(self, at: Any, worker: str | None = None) -> ObservationLayout: ...
@@ -64,7 +64,7 @@ class ObservedStep:
 
     def __init__(
         self,
-        observations: Source,
+        observations: StepSource,
         step: int,
         mode: ModeKeys,
         worker: str | None,
@@ -219,7 +219,7 @@ class _ScalarsAlone(ObservedStep):
 class ObservedSteps:
     """The steps that were requested last, so that all rules of a step share what was read of it."""
 
-    def __init__(self, observations: Source, trial: Any):
+    def __init__(self, observations: StepSource, trial: Any):
         self._observations = observations
         self._trial = trial
         self._kept: OrderedDict[tuple[int, str | None], tuple[Any, ObservedStep]] = OrderedDict()
