@@ -129,6 +129,7 @@ class Origin(TypedDict):
     tags: list[str]
     note: str
     not_secret: Annotated[list[str], "names whose values are kept although they look secret"]
+    pinned: Annotated[bool, "whether people have pinned it as a baseline"]
     imported: Any
 
 
