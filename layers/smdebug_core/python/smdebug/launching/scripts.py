@@ -5,25 +5,23 @@
 
 From the import of PyTorch, Keras or XGBoost on, trainings are watched by that framework's hook. It follows
 the default plan, unless a JSON file (`--config`, or SMDEBUG_CONFIG_FILE_PATH) or options say what to save;
-options override the file. The script runs as with `python train.py`, and gives the same results.
+options override the file. With `--evaluate` or `--sink` a process beside the training evaluates rules. The
+script runs as with `python train.py`, and gives the same results.
 """
 
 from __future__ import annotations
 
 import argparse
 import builtins
-import importlib.util
 import io
 import json
 import os
 import runpy
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from collections.abc import Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -32,24 +30,20 @@ from smdebug.config import json_config
 from smdebug.config.environment import config_file_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.launching.checks import check_configuration
+from smdebug.launching.imports import watch_imports
 from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
 from smdebug.saving.place import finished
 from smdebug.saving.place.finished import NEXT, OVERWRITE, RESUME
 from smdebug.saving.place.places import unused
+from smdebug.saving.process.companion import HERE, checked_alerts, checked_rule_file, refuse_unevaluable
+from smdebug.saving.process.sinks import checked_sinks
 from smdebug.secrets.texts import redacted
 
-#: The modules that watch a framework, by the framework's module.
-WATCHERS = {
-    "torch": "smdebug.pytorch.unchanged",
-    "keras": "smdebug.tensorflow.unchanged",
-    "xgboost": "smdebug.xgboost.unchanged",
-}
 DEFAULT_FOLDER = "smdebug-runs"
 _CHOICES = ("collections", "save_interval", "include_regex", "save_all")
 NO_SCRIPT = 2  # as `python nofile.py` ends
-MakeHook = Callable[[Any], Any]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -62,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         if_finished = OVERWRITE if asked.overwrite else RESUME if asked.resume else NEXT
         described = description(vars(asked), configured, os.environ, if_finished)
         chooses = bool(configured) or chooses_tensors(vars(asked))
-        maker = HookMaker(
-            described, _runs_file(asked.json, os.environ), chooses=chooses, if_finished=if_finished
-        )
+        beside = evaluation_beside(vars(asked), str(described["LocalPath"]))
+        runs_file = _runs_file(asked.json, os.environ)
+        maker = HookMaker(described, runs_file, chooses=chooses, if_finished=if_finished, beside=beside)
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
     watch_imports(maker.make)
@@ -114,6 +108,29 @@ def parser() -> argparse.ArgumentParser:
             ["--include-workers"],
             {"choices": ("one", "all"), "help": "Save on one of several workers, or on all."},
         ),
+        (
+            ["--evaluate"],
+            {
+                "action": "store_true",
+                "help": "Evaluate rules beside the training, and print problems. The next three do so, too.",
+            },
+        ),
+        (
+            ["--rule-file"],
+            {"metavar": "FILE", "help": "Evaluate the rules in this Python file, too."},
+        ),
+        (
+            ["--alert"],
+            {"metavar": "ADDRESS", "action": "append", "help": "Send problems to this address; repeatable."},
+        ),
+        (
+            ["--sink"],
+            {
+                "metavar": "NAME",
+                "action": "append",
+                "help": "Send numbers and problems to this tool, such as mlflow; repeatable.",
+            },
+        ),
         (["--tensorboard"], {"action": "store_true", "help": "Also write files for TensorBoard."}),
         (
             ["--json"],
@@ -138,6 +155,7 @@ XGBoost is imported. They save the default plan, unless options or a file choose
 Examples:
   smdebug run train.py --epochs 3
   smdebug run --out-dir ./my-run --collections weights,gradients train.py
+  smdebug run --sink mlflow --alert 'slack://$SLACK_TOKEN' train.py
   torchrun --nproc-per-node 2 -m smdebug.run --out-dir ./my-run train.py
 
 Exits as the script does, and with 2 if there is no such script or an option is wrong.
@@ -232,6 +250,16 @@ def description(
     return described
 
 
+def evaluation_beside(asked: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return the hook's arguments for an evaluation beside the training; raise if one cannot work."""
+    rule_file = checked_rule_file(asked["rule_file"])
+    alerts, sinks = checked_alerts(asked["alert"] or ()), checked_sinks(asked["sink"] or ())
+    evaluate = HERE if asked["evaluate"] or alerts or rule_file else None
+    refuse_unevaluable(evaluate, alerts, place, rule_file=rule_file, sinks=sinks)
+    given = {"evaluate": evaluate, "alerts": alerts, "rule_file": rule_file, "sinks": sinks}
+    return {name: value for name, value in given.items() if value}
+
+
 def chooses_tensors(asked: Mapping[str, Any]) -> bool:
     """Return whether an option says what to save, so that the default plan is not followed."""
     return any(asked[option] for option in _CHOICES)
@@ -250,7 +278,9 @@ class HookMaker:
         *,
         chooses: bool = True,
         if_finished: str = NEXT,
+        beside: Mapping[str, Any] | None = None,
     ):
+        self._beside = dict(beside or {})
         self._if_finished = if_finished
         self._described = described
         self._chooses = chooses
@@ -281,12 +311,12 @@ class HookMaker:
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
         if not self._chooses:
-            return hook_class(described["LocalPath"], **described["HookParameters"])
+            return hook_class(described["LocalPath"], **described["HookParameters"], **self._beside)
         handle, path = tempfile.mkstemp(suffix=".json")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(described, file)
-            return hook_class.create_from_json_file(path)
+            return hook_class.create_from_json_file(path, beside=self._beside)
         finally:
             Path(path).unlink()
 
@@ -321,21 +351,6 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     exec(compile(source, file, "exec", dont_inherit=True), script.__dict__)  # noqa: S102
 
 
-def watch_imports(make_hook: MakeHook) -> None:
-    """Watch each framework from its import on."""
-    for module in WATCHERS:
-        if module in sys.modules:
-            _watch(module, make_hook)
-    sys.meta_path.insert(0, _AfterImport(make_hook))
-
-
-def _watch(module: str, make_hook: MakeHook) -> None:
-    try:
-        import_module(WATCHERS[module]).watch(make_hook)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the script runs on
-        get_logger().exception("%s is not watched: %s", module, error)
-
-
 def _configured(path: str | None) -> dict[str, Any]:
     if path is None and not Path(config_file_path()).is_file():
         return {}
@@ -350,50 +365,3 @@ def _runs_file(path: str | None, environment: Mapping[str, str]) -> Path | None:
     if not runs_file.parent.is_dir():
         raise SMDebugValueError(f"--json: the folder {runs_file.parent} does not exist")
     return runs_file
-
-
-class _AfterImport:
-    """Finds the modules of frameworks like any other finder, and watches them once imported."""
-
-    def __init__(self, make_hook: MakeHook):
-        self._make_hook = make_hook
-        self._waiting = set(WATCHERS) - set(sys.modules)
-        self._asking = threading.local()
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name not in self._waiting or getattr(self._asking, "name", None) == name:
-            return None
-        self._asking.name = name
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self._asking.name = None
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._imported)  # type: ignore[assignment]
-        return spec
-
-    def _imported(self, name: str) -> None:
-        self._waiting.discard(name)
-        _watch(name, self._make_hook)
-
-
-class _Loader:
-    """A module's own loader, which calls `loaded` when it has loaded."""
-
-    def __init__(self, loader: Any, loaded: Callable[[str], None]):
-        self._loader = loader
-        self._loaded = loaded
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        self._loaded(module.__name__)

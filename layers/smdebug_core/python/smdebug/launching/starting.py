@@ -20,8 +20,9 @@ from types import TracebackType
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.launching.imports import watch_imports
 from smdebug.launching.messages import framework_of, no_training_in
-from smdebug.launching.scripts import DEFAULT_FOLDER, watch_imports
+from smdebug.launching.scripts import DEFAULT_FOLDER
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.logged import log, mark_checkpoint
 from smdebug.saving.place.finished import NEXT, place_for_another_run, place_for_later_training

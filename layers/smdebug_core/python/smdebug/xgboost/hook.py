@@ -111,9 +111,12 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         return CollectionManager()
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
+    def create_from_json_file(
+        cls, json_file_path: str | None = None, *, beside: Mapping[str, Any] | None = None
+    ) -> Any:
         """Make a hook from a JSON file; by default it saves every tenth round."""
-        return create_hook_from_json_config(cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL})
+        made = partial(cls, **(beside or {}))
+        return create_hook_from_json_config(made, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL})
 
     # Estimators are copied for cross-validation, and pickled with their callbacks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -135,9 +135,15 @@ class ConfigurableHook(singleton.AnyHook):
             self.set_rules(options.rules)
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
-        """Make a hook from a JSON file, or else from the one that `SMDEBUG_CONFIG_FILE_PATH` names."""
-        return create_hook_from_json_config(cls, json_file_path)
+    def create_from_json_file(
+        cls, json_file_path: str | None = None, *, beside: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Make a hook from a JSON file, or else from the one that `SMDEBUG_CONFIG_FILE_PATH` names.
+
+        `beside` has what the file cannot say of an evaluation beside the training: `evaluate`, `alerts`,
+        `rule_file` and `sinks`.
+        """
+        return create_hook_from_json_config(partial(cls, **(beside or {})), json_file_path)
 
     @property
     def prepared_collections(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
@@ -12,7 +13,9 @@ class AnyHook:
     """What this module needs to know of a hook."""
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
+    def create_from_json_file(
+        cls, json_file_path: str | None = None, *, beside: Mapping[str, Any] | None = None
+    ) -> Any:
         """Make a hook from a JSON file, or else from the one that `SMDEBUG_CONFIG_FILE_PATH` names."""
         raise NotImplementedError
 
