@@ -110,7 +110,7 @@ def _keras_on(backend: str) -> Callable[[str, Path], None]:
         from tests.frameworks.scripts import ROOT, python
 
         module = "tests.frameworks.tensorflow.backend"
-        done = python("-m", module, backend, place, "plan", cwd=ROOT)
+        done = python("-m", module, backend, folder / "everything", place, cwd=ROOT)
         assert done.returncode == 0, done.stderr
 
     return train
