@@ -7,7 +7,7 @@ import sys
 
 from tests.support.source_edits import ROOT, SourceEdit
 
-FOUND_WITHIN = 1500
+FOUND_WITHIN = 3000
 _SAVING = "layers/smdebug_core/python/smdebug/saving/"
 _STORAGE = "layers/smdebug_core/python/smdebug/storage/"
 
