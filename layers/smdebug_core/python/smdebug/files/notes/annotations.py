@@ -12,8 +12,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from smdebug.exceptions import DamagedFile, SMDebugValueError
+from smdebug.exceptions import SMDebugValueError
 from smdebug.files.names import ANNOTATIONS
+from smdebug.files.notes.json_object import object_in
 from smdebug.files.notes.origin import Origin
 from smdebug.secrets.arguments import redacted_command
 from smdebug.secrets.texts import redacted
@@ -80,14 +81,7 @@ class Annotations:
     @classmethod
     def parse(cls, data: bytes, place: str = ANNOTATIONS) -> Annotations:
         """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object."""
-        if len(data) > MAX_BYTES:
-            raise DamagedFile(place, f"it has more than {MAX_BYTES} bytes, which are not read")
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
-        if not isinstance(content, dict):
-            raise DamagedFile(place, f"its JSON is not an object but {type(content).__name__}")
+        content = object_in(data, place, MAX_BYTES)
         tags, note = content.get("tags"), content.get("note")
         if isinstance(tags, list):
             tags = tuple(tag[:LONGEST_TAG] for tag in tags[:MOST_TAGS] if isinstance(tag, str))

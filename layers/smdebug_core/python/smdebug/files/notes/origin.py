@@ -21,8 +21,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from smdebug.exceptions import DamagedFile
 from smdebug.files.names import ORIGIN
+from smdebug.files.notes.json_object import object_in
 from smdebug.secrets.arguments import redacted_command
 from smdebug.secrets.data import without_secret
 from smdebug.secrets.texts import redacted
@@ -140,14 +140,7 @@ class Origin:
 
         Secrets that an older version has written are left out, too.
         """
-        if len(data) > MAX_BYTES:
-            raise DamagedFile(place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read")
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
-        if not isinstance(content, dict):
-            raise DamagedFile(place, f"its JSON is not an object but {type(content).__name__}")
+        content = object_in(data, place, MAX_BYTES)
         git = content.get("git")
         git = git if isinstance(git, dict) else {}
         dirty = git.get("dirty")
