@@ -52,12 +52,12 @@ class Resumed(NamedTuple):
     rate: float
 
 
-def lost(course: Mapping[str, Any] | None, now: Mapping[str, Any], losses: Sequence[float]) -> Resumed | None:
+def lost(course: Mapping[str, Any], now: Mapping[str, Any], losses: Sequence[float]) -> Resumed | None:
     """Return what is lost if a step is the first of another optimizer that goes on with the same weights.
 
     `losses` are those of the steps before.
     """
-    if course is None or course["number"] == now["number"] or course["form"] != now["form"]:
+    if course["form"] != now["form"]:
         return None
     if course["number"][1] > 0 or now["number"][1] > 1:
         return None  # rounds, clients or folds: optimizers are made again and again

@@ -17,18 +17,23 @@ def read_origin(storage: Storage) -> Origin | None:
     None if it has neither, as runs of the old library. What people have written is left out if it is damaged.
     Raise `DamagedFile` if the file cannot be read as one.
     """
-    data = note_content(storage, ORIGIN, MAX_BYTES)
+    origin = read_origin_alone(storage)
     try:
         written = read_annotations(storage)
     except DamagedFile:  # `smdebug verify` reports it
         written = None
+    return origin if written is None else written.over(origin)
+
+
+def read_origin_alone(storage: Storage) -> Origin | None:
+    """Return the origin as the training wrote it; None if it has none, `DamagedFile` if it cannot be read."""
+    data = note_content(storage, ORIGIN, MAX_BYTES)
     if data is None:
-        return None if written is None else written.over(None)
+        return None
     place = place_of_note(storage, ORIGIN)
     if not data:
         raise DamagedFile(place, "it is empty")
-    origin = Origin.parse(data, place)
-    return origin if written is None else written.over(origin)
+    return Origin.parse(data, place)
 
 
 def read_annotations(storage: Storage) -> Annotations | None:

@@ -11,7 +11,7 @@ from smdebug.files.names import ANNOTATIONS
 from smdebug.files.notes.annotations import MAX_BYTES, Annotations
 from smdebug.storage import Storage
 from smdebug.trials.note_content import note_content, place_of_note
-from smdebug.trials.origin_reading import read_origin
+from smdebug.trials.origin_reading import read_origin_alone
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -57,7 +57,7 @@ def _read(storage: Storage) -> tuple[Annotations, Annotated]:
     if data is not None:
         written = Annotations.parse(data, place_of_note(storage, ANNOTATIONS))
     try:
-        origin = written.over(read_origin(storage))
+        origin = written.over(read_origin_alone(storage))
     except DamagedFile:  # what is written now can be read all the same
         origin = written.over(None)
     version = "" if data is None else hashlib.sha256(data).hexdigest()[:16]
