@@ -31,8 +31,14 @@ from local_aws.errors import LocalStackError, explain_os_error
 from local_aws.gate import OWNER, Application, Gate, KnownKey
 from local_aws.limits import Limits
 from local_aws.limits.concurrency import Concurrency
+from local_aws.limits.conflicts import conflict_as_dynamodb_does
 from local_aws.limits.lineage import NEW, Lineage, Lineages, follow_messages
-from local_aws.limits.services import limit_events, limit_executions, validate_notifications
+from local_aws.limits.services import (
+    limit_events,
+    limit_executions,
+    require_schedule_groups,
+    validate_notifications,
+)
 from local_aws.limits.table import limit_table
 from local_aws.permissions.clients import Clients
 from local_aws.permissions.policies import Caller, Refused, session_statements
@@ -203,9 +209,11 @@ class Cloud:
         run_distributed_maps(self._limits)
         limit_events(self._limits)
         validate_notifications()
+        require_schedule_groups()
         follow_messages(self._lineages)
         moto_fixes.list_services_once()
         moto_fixes.make_dynamodb_thread_safe()
+        conflict_as_dynamodb_does()
         moto_fixes.make_queues_thread_safe()
         moto_fixes.parse_paths_once()
         moto_fixes.parse_workflows_once()

@@ -88,7 +88,7 @@ class Gate:
     def _limited(self, environ: dict[str, Any], start: Start, key: str, service: str) -> Iterable[bytes]:
         """Handle the request of this key within the limits of AWS."""
         known = None if key == OWNER else self._known(key)
-        if known is None and service not in (*CHECKED, "lambda"):
+        if known is None and service not in CHECKED:
             return self._behind(environ, start)
         request = _request(environ, service)
         check_request(request, self._limits)
@@ -181,6 +181,7 @@ def _request(environ: dict[str, Any], service: str) -> Request:
         environ.get("HTTP_X_AMZ_TARGET", ""),
         body,
         environ.get("HTTP_X_AMZ_COPY_SOURCE", ""),
+        environ.get("HTTP_X_AMZ_INVOCATION_TYPE", "") == "Event",
     )
 
 
@@ -205,7 +206,8 @@ def _error(protocol: str, kind: str, message: str) -> tuple[str, Mapping[str, st
         return "403 Forbidden", {"Content-Type": "application/xml"}, body
     if protocol == "query":
         error = f"<Code>{kind}</Code><Message>{escape(message)}</Message>"
-        body = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error></ErrorResponse>"
+        request = f"<RequestId>{uuid.uuid4()}</RequestId>"
+        body = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error>{request}</ErrorResponse>"
         return "403 Forbidden", {"Content-Type": "text/xml"}, body
     body = json.dumps({"__type": kind, "message": message, "Message": message})
     headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": kind}

@@ -101,3 +101,20 @@ def _skips_validation() -> bool:
     if not flask.has_request_context():
         return False
     return flask.request.headers.get("x-amz-skip-destination-validation", "").lower() == "true"
+
+
+def require_schedule_groups() -> None:
+    """Say that a schedule group is missing: moto answers with an internal error."""
+    from moto.scheduler.exceptions import ScheduleGroupNotFound
+    from moto.scheduler.models import EventBridgeSchedulerBackend
+
+    def limited(create: Callable[..., Any]) -> Any:
+        def created(backend: Any, *args: Any, **kw: Any) -> Any:
+            group = kw.get("group_name") or "default"
+            if group not in backend.schedule_groups:
+                raise ScheduleGroupNotFound(group)
+            return create(backend, *args, **kw)
+
+        return created
+
+    replace(EventBridgeSchedulerBackend, "create_schedule", limited)

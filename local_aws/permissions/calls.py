@@ -35,6 +35,7 @@ class Request:
     target: str  # the header X-Amz-Target
     body: bytes
     copied_from: str = ""
+    is_asynchronous: bool = False  # an invocation that nobody waits for
 
     @property
     def is_invocation(self) -> bool:
@@ -64,6 +65,7 @@ def permissions_for(request: Request) -> list[Permission]:
         "scheduler": _scheduler,
         "lambda": _lambda,
         "sagemaker": _sagemaker,
+        "batch": _batch,
         "secretsmanager": _secretsmanager,
         "ssm": _ssm,
     }
@@ -201,6 +203,18 @@ def _lambda(request: Request) -> list[Permission]:
     name = unquote(match[1])
     arn = name if name.startswith("arn:") else f"arn:aws:lambda:{_HERE}:function:{name}"
     return [Permission("lambda:InvokeFunction", arn)]
+
+
+def _batch(request: Request) -> list[Permission]:
+    match request.path.rpartition("/")[2]:
+        case "terminatejob":
+            job = json.loads(request.body)["jobId"]
+            return [Permission("batch:TerminateJob", f"arn:aws:batch:{_HERE}:job/{job}")]
+        case "listjobs":
+            return [Permission("batch:ListJobs", "*")]
+        case "describejobs":
+            return [Permission("batch:DescribeJobs", "*")]
+    return []
 
 
 def _sagemaker(request: Request) -> list[Permission]:

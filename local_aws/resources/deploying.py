@@ -6,11 +6,13 @@ moto has one too, but it silently leaves out bucket notifications, layers and po
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from local_aws.deployment.assembly import Assembly
 from local_aws.deployment.deployed import Deployed
-from local_aws.errors import Unsupported
+from local_aws.errors import LocalStackError, Unsupported
 from local_aws.limits import Limits
+from local_aws.limits.templates import refusals
 from local_aws.resources import access, compute, eventing, stores
 from local_aws.resources.deployment import Created, Deployment, Kinds
 from local_aws.template import Resolver, known_only
@@ -58,6 +60,8 @@ class _Deployer:
         )
         for name in self._template["Resources"]:
             self._created_from(name)
+        if refused := refusals(self._resolved()):
+            raise LocalStackError("AWS would refuse this stack. " + ". ".join(refused))
         for check in self._deployment.final_checks:
             check()
         self._deployed.physical = {name: created[0] for name, created in self._created.items()}
@@ -65,6 +69,19 @@ class _Deployer:
             name: str(self._resolve(output["Value"]))
             for name, output in self._template.get("Outputs", {}).items()
         }
+
+    def _resolved(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """The kind and properties of each resource, with the names that queues and functions have got."""
+        found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        for name, resource in self._template["Resources"].items():
+            properties = self._resolve(resource.get("Properties", {}))
+            physical = str(self._created[name][0])
+            names = {
+                "AWS::SQS::Queue": {"QueueName": physical.rpartition("/")[2]},
+                "AWS::Lambda::Function": {"FunctionName": physical},
+            }
+            found[name] = (resource["Type"], {**properties, **names.get(resource["Type"], {})})
+        return found
 
     def _created_from(self, name: str) -> Created:
         if name not in self._created:

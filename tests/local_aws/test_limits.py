@@ -339,3 +339,54 @@ def test_of_several_messages_the_longest_chain_counts_for_each_function(order):
         lineages.sent("longest")
     assert lineages.next((*order, "longest"), "ingest") is None
     assert lineages.next(("longest", *order), "ingest") is None
+
+
+def test_a_missing_schedule_group_is_said(unthrottled: LocalAws):
+    refused = refusal(
+        unthrottled.client("scheduler").create_schedule,
+        Name="s",
+        GroupName="missing",
+        ScheduleExpression="rate(1 hour)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": ROLE},
+    )
+    assert refused == "ResourceNotFoundException"
+
+
+def test_a_key_of_more_than_1024_bytes_and_a_long_session_policy_are_refused(unthrottled: LocalAws):
+    put = unthrottled.client("s3").put_object
+    assert refusal(put, Bucket=unthrottled.bucket, Key="é" * 513, Body=b"") == "KeyTooLongError"
+    assume = unthrottled.client("sts").assume_role
+    assert refusal(assume, RoleArn=ROLE, RoleSessionName="session", Policy=" " * 2049) == "ValidationError"
+
+
+def test_transactions_that_meet_are_cancelled_or_happen_whole(unthrottled: LocalAws):
+    client = unthrottled.client("dynamodb")
+    name = unthrottled.outputs["StepIndex"]
+    outcomes: list[str] = []
+    begin = threading.Barrier(8)
+
+    def write() -> None:
+        begin.wait()
+        for _ in range(10):
+            update = {
+                "TableName": name,
+                "Key": key("together"),
+                "UpdateExpression": "ADD n :one",
+                "ExpressionAttributeValues": {":one": {"N": "1"}},
+            }
+            try:
+                client.transact_write_items(TransactItems=[{"Update": update}])
+                outcomes.append("done")
+            except client.exceptions.TransactionCanceledException as error:
+                (reason,) = error.response["CancellationReasons"]
+                outcomes.append(reason["Code"])
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(outcomes) == {"done", "TransactionConflict"}
+    item = client.get_item(TableName=name, Key=key("together"), ConsistentRead=True)["Item"]
+    assert int(item["n"]["N"]) == outcomes.count("done")

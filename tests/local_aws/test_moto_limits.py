@@ -97,3 +97,72 @@ def test_no_message_says_which_chain_of_calls_it_belongs_to():
     client.send_message(QueueUrl=url, MessageBody="x")
     (message,) = client.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"]
     assert "AWSTraceHeader" not in message["Attributes"]
+
+
+def test_values_may_be_nested_deeper_than_32(table: Any):
+    value: dict[str, Any] = {"S": "x"}
+    for _ in range(40):
+        value = {"M": {"a": value}}
+    update(table, "SET v = :v", {":v": value})
+
+
+def test_a_key_of_an_object_may_have_more_than_1024_bytes_decoded():
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="bucket")
+    client.put_object(Bucket="bucket", Key="é" * 600, Body=b"")
+
+
+def test_the_policy_of_a_session_may_have_more_than_2048_characters():
+    resources = [f"arn:aws:s3:::bucket/{number:0100}" for number in range(30)]
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": resources}
+    boto3.client("sts").assume_role(
+        RoleArn="arn:aws:iam::123456789012:role/any",
+        RoleSessionName="session",
+        Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
+
+
+def test_a_missing_schedule_group_is_an_internal_error():
+    with pytest.raises(KeyError):
+        boto3.client("scheduler").create_schedule(
+            Name="s",
+            GroupName="missing",
+            ScheduleExpression="rate(1 hour)",
+            FlexibleTimeWindow={"Mode": "OFF"},
+            Target={
+                "Arn": "arn:aws:lambda:us-east-1:123456789012:function:f",
+                "RoleArn": "arn:aws:iam::1:role/r",
+            },
+        )
+
+
+def test_a_pattern_may_have_unknown_match_types_and_consecutive_wildcards():
+    client = boto3.client("events")
+    for matcher in ({"regex": "a"}, {"wildcard": "**"}):
+        client.put_rule(Name="r", EventPattern=json.dumps({"source": [matcher]}))
+
+
+def test_notifications_may_overlap_and_a_queue_needs_no_policy():
+    queue = boto3.client("sqs").create_queue(QueueName="q")["QueueUrl"].rpartition("/")[2]
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="bucket")
+    entries = [
+        {
+            "QueueArn": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
+            "Events": ["s3:ObjectCreated:*"],
+            "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+        }
+        for suffix in (".json", "s.json")
+    ]
+    client.put_bucket_notification_configuration(
+        Bucket="bucket", NotificationConfiguration={"QueueConfigurations": entries}
+    )
+
+
+def test_inline_policies_may_be_too_long():
+    client = boto3.client("iam")
+    client.create_role(RoleName="r", AssumeRolePolicyDocument="{}")
+    resources = [f"arn:aws:s3:::bucket/{number:0100}" for number in range(120)]
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": resources}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    client.put_role_policy(RoleName="r", PolicyName="p", PolicyDocument=document)

@@ -18,14 +18,14 @@ CREDENTIALS = {
 
 
 @contextmanager
-def mocked_aws(region: str = "us-east-1") -> Iterator[None]:
+def mocked_aws(region: str = "us-east-1", **config: Any) -> Iterator[None]:
     """Have moto answer boto3, whatever the developer's own environment says of AWS."""
     from moto import mock_aws
 
     with patch.dict(os.environ, {**CREDENTIALS, "AWS_DEFAULT_REGION": region}), services_read_once():
         for name in ("AWS_PROFILE", "AWS_REGION"):
             os.environ.pop(name, None)
-        with mock_aws():
+        with mock_aws(config=config):
             yield
 
 
