@@ -26,7 +26,10 @@ REASONS = {
     "needs MLflow",
     "needs a collector",
     "needs W&B",
+    "needs AWS accounts",
+    "needs Ray",
     "needs Slurm",
+    "needs trackio",
     "needs a training script",
 }
 WITH_CODE = [

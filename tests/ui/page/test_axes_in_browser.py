@@ -43,11 +43,9 @@ def test_curves_are_drawn_over_epochs_and_time_with_the_best_value_beside_them(p
     until(tab, f"{beside}.startsWith('lowest 0.5 step 33, epoch 4')")
     assert tab.value(beside).endswith("epoch mean 1 3.35 2 2.35 3 1.35 4 0.77")
     title = "document.querySelector('.chart .readout').textContent"
-    tab.value(f"({POINTED_AT})(700)")
-    until(tab, f"{title}.startsWith('epoch ')")
+    until(tab, f"({POINTED_AT})(700), {title}.startsWith('epoch ')")
     choose(tab, "document.querySelector('[aria-label=Axis]')", "time")
     until(tab, "location.hash.includes('axis=time')")
-    tab.value(f"({POINTED_AT})(700)")
-    until(tab, f"{title}.startsWith('after ')")
+    until(tab, f"({POINTED_AT})(700), {title}.startsWith('after ')")
     assert accessible(tab) == []
     assert tab.complaints == []
