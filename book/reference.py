@@ -15,6 +15,12 @@ API = {
     "Saving": (
         "start",
         "log",
+        "Image",
+        "Text",
+        "Table",
+        "ConfusionMatrix",
+        "Histogram",
+        "Audio",
         "mark_checkpoint",
         "Hook",
         "SaveConfig",
@@ -27,6 +33,8 @@ API = {
         "huggingface.Callback",
         "lightning.Callback",
         "jax.Hook",
+        "sweeps.watch_trial",
+        "sweeps.WatchedTrial",
         "compatibility.mxnet.hook.Hook",
     ),
     "Reading": (

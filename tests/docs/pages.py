@@ -23,6 +23,7 @@ FRAMEWORK_PAGES = {
     "docs/frameworks.md": "torch keras xgboost jax",
     "docs/mxnet.md": "mxnet",
     "docs/fine-tuning.md": "torch",
+    "docs/large.md": "torch",
     "docs/mixtures.md": "torch",
     "docs/quick-start.md": "torch",
     "docs/quick-start-keras.md": "keras",
@@ -30,6 +31,7 @@ FRAMEWORK_PAGES = {
     "docs/quick-start-lightning.md": "lightning",
     "docs/quick-start-xgboost.md": "xgboost",
     "docs/quick-start-jax.md": "jax",
+    "docs/sweeps.md": "optuna",
 }
 
 _FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -365,3 +365,16 @@ def test_the_window_of_a_comparison_and_its_colours_are_those_of_the_address(pag
     assert len(set(inks)) == 20
     assert accessible(tab) == []
     assert tab.complaints == []
+
+
+def test_on_a_narrow_screen_tags_are_shown_and_the_verdict_still_has_room(page, tmp_path):
+    WrittenRun(tmp_path / "a-run-with-a-long-name-of-today-0001", tags=["sweep", "a longer tag"]).write(
+        3, end=True
+    )
+    tab = page(width=800)
+    until(tab, "document.querySelectorAll('td .tag').length === 2")
+    assert tab.value("[...document.querySelectorAll('td .tag')].every(tag => tag.offsetParent !== null)")
+    verdict = "[...document.querySelectorAll('th')].find(head => head.innerText.startsWith('Verdict'))"
+    assert tab.value(f"{verdict}.getBoundingClientRect().left < 700")
+    click(tab, "[...document.querySelectorAll('td .tag')].find(tag => tag.textContent === 'sweep')")
+    until(tab, "location.hash.includes('tag=sweep')")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.support.looking import each
+from tests.ui.logged_runs import log_values
 from tests.ui.written_runs import WrittenRun
 
 TYPES = {
@@ -70,6 +71,7 @@ def client(serve, tmp_path):
     )
     WrittenRun(tmp_path / "runs" / "a", loss=lambda step: float("nan")).write(25)
     WrittenRun(tmp_path / "runs" / "b").write(5, end=True)
+    log_values(tmp_path / "runs" / "b")
     client = serve(tmp_path / "runs", rule_file=str(rules))
     while client.server.board.work([]) == 0:
         pass
@@ -97,6 +99,10 @@ def requests_of(client):
         "/api/run/{id}/log": f"{run}/log",
         "/api/run/{id}/ranks": f"{run}/ranks",
         "/api/run/{id}/export.csv": f"{run}/export.csv?name=loss",
+        "/api/run/{id}/logged": f"/api/run/{b}/logged",
+        "/api/run/{id}/logged/value": f"/api/run/{b}/logged/value?worker=worker_0&number=0",
+        "/api/run/{id}/logged/image": f"/api/run/{b}/logged/image?worker=worker_0&number=1",
+        "/api/run/{id}/logged/sound": f"/api/run/{b}/logged/sound?worker=worker_0&number=2",
         "/api/run/{id}/report.html": f"/api/run/{b}/report.html",
         "/api/run/{id}/rules": f"{run}/rules",
         "/api/run/{id}/zoom": (f"{run}/zoom", {"tensors": ["blocks"], "steps": 2}),

@@ -15,16 +15,23 @@ if TYPE_CHECKING:
     from smdebug.runs.evaluation.diagnosing import diagnose
     from smdebug.saving.hooks.logged import log, mark_checkpoint
     from smdebug.saving.hooks.loop_hook import Hook
+    from smdebug.saving.logged.values import Audio, ConfusionMatrix, Histogram, Image, Table, Text
 
 follow_old_addresses()
 
 __version__ = "0.1.0"
 __all__ = [
+    "Audio",
     "CollectionKeys",
+    "ConfusionMatrix",
+    "Histogram",
     "Hook",
+    "Image",
     "ReductionConfig",
     "SaveConfig",
     "SaveConfigMode",
+    "Table",
+    "Text",
     "__version__",
     "diagnose",
     "log",
@@ -35,6 +42,12 @@ __all__ = [
 
 # A program that only reads a run need not load what writes one.
 _HOMES = {
+    "Text": "smdebug.saving.logged.values",
+    "Table": "smdebug.saving.logged.values",
+    "Image": "smdebug.saving.logged.values",
+    "Histogram": "smdebug.saving.logged.values",
+    "ConfusionMatrix": "smdebug.saving.logged.values",
+    "Audio": "smdebug.saving.logged.values",
     "CollectionKeys": "smdebug.config.keys",
     "Hook": "smdebug.saving.hooks.loop_hook",
     "ReductionConfig": "smdebug.config.reduction_config",

@@ -19,6 +19,7 @@ from smdebug.exceptions import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
+from smdebug.trials.logged_reading import LoggedValue
 from smdebug.trials.observations.damaged_values import note_damage
 
 
@@ -75,6 +76,25 @@ class Selection:
             trial.measured_tensors(regex=regex, collection=self.collection),
             [name for name in scalars if chosen is None or chosen(name)],
         )
+
+    def logged(self, trial: Trial) -> list[LoggedValue]:
+        """Return the selected images, texts and others that were logged."""
+        regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
+        chosen = trial.chosen_by(regex, self.collection)
+        try:
+            found = trial.logged()
+        except DamagedFile as error:
+            if not self.skips_damaged:
+                raise
+            note_damage(trial, error)
+            return []
+        return [
+            value
+            for value in found
+            if (chosen is None or chosen(value.name))
+            and self.worker in (None, value.worker)
+            and (self.steps is None or value.step in self.steps)
+        ]
 
     def steps_of(self, trial: Trial) -> list[int]:
         """Return the selected steps; raise `SMDebugValueError` if the run lacks one."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import IO, Any, Literal, NamedTuple
 
 from smdebug.exceptions import SinkError
+from smdebug.export.logged_files import logged_files
 from smdebug.export.run_numbers import DEFAULT_STATISTICS, RunNumbers
 from smdebug.export.run_records import diagnosis_record, issue_records, run_record
 from smdebug.export.selection import Selection, nothing_exported, opened
@@ -42,7 +43,8 @@ def send_run(
     """Send a saved run to a sink; return how much was sent.
 
     With rules, those of the run and the default rules are evaluated, and what they find is sent: each problem
-    when it was opened and when it was resolved, then the diagnosis, then the report to tools that keep files.
+    when it was opened and when it was resolved, then the diagnosis. Tools that keep files get the report, and
+    the images, texts and others that the training has logged.
     A sink that fails raises `SinkError`; a run of its own that it began is then marked as incomplete.
     """
     trial = opened(run)
@@ -57,6 +59,8 @@ def send_run(
             count += sum(len(record) for record in batch)
         if not count:
             raise nothing_exported(trial)
+        for file in logged_files(selection.logged(trial)):
+            sink.send([file])
         if with_rules:
             records = _found(trial, progress)
             problems = len({item.key for item in records if isinstance(item, IssueRecord)})

@@ -6,13 +6,17 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from smdebug.exceptions import DamagedFile
 from smdebug.export.observed import Observed
 from smdebug.export.selection import Selection, is_several, nothing_exported, opened
-from smdebug.files.tensorboard import encode_histogram, encode_scalar
+from smdebug.files.framing import EncodedRecord
+from smdebug.files.tensorboard import encode_histogram, encode_image, encode_scalar, encode_text
+from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric
 from smdebug.numbers.rows import COLUMNS
 from smdebug.storage import Sink, Storage, open_storage
 from smdebug.trials import Trial
+from smdebug.trials.logged_reading import LoggedValue
 
 _CURVES = tuple(name for name in COLUMNS if name != "count")
 
@@ -29,7 +33,7 @@ def export_tensorboard(
     Scalars become curves, with their values at every step where the run keeps them, and other tensors
     histograms. A tensor that was measured has a curve for each statistic: `gradient/fc.weight/abs_mean`. Like
     the hook, it counts steps within their mode and gives each mode its own folder. `to` is a folder or
-    `s3://bucket/prefix`. Text and booleans are omitted.
+    `s3://bucket/prefix`. Images and texts that were logged are among it; saved text and booleans are not.
     """
     selection = selection or Selection()
     trial = opened(run)
@@ -76,9 +80,30 @@ def export_tensorboard(
                     record = encode_scalar(tag, number, step=at, wall_time=saved_at or 0.0)
                     files.of(mode.name).write(record.pieces)
                     count += 1
+        for logged in selection.logged(trial):
+            found = _logged_record(logged, tag_of(logged.name, logged.worker))
+            if found is not None:
+                files.of(logged.mode or ModeKeys.TRAIN.name).write(found.pieces)
+                count += 1
         if not count:
             raise nothing_exported(trial)
     return count
+
+
+def _logged_record(value: LoggedValue, tag: str) -> EncodedRecord | None:
+    """Return the record of a logged image or text; None for others, and if it cannot be read."""
+    try:
+        if value.kind == "image" and len(value.shape) == 3:
+            height, width, channels = value.shape
+            shape = (height, width, channels)
+            return encode_image(tag, value.data(), shape, step=value.step, wall_time=value.time)
+        if value.kind == "text":
+            # Indented, Markdown shows it as it is, and none of it is a link or an image.
+            text = "\n".join(f"    {line}" for line in str(value.read()).split("\n"))
+            return encode_text(tag, text, step=value.step, wall_time=value.time)
+    except DamagedFile:
+        return None
+    return None
 
 
 class _Files:

@@ -5,7 +5,10 @@
     index/<step//1000:09>/<step:012>_<worker>.json
     origin.json
     checkpoints.json
+    stalls/<worker>.stall.json
     annotations.json
+    logged/catalogs/<worker>.value
+    logged/values/<worker>/<number:06>.png (or .wav, .value)
     training_job_end.ts
 
 A TensorFlow device is a worker too: `/job:worker/device:GPU:0` is written `_job-worker_device-GPU-0`.
@@ -35,6 +38,12 @@ END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.notes.origin`)
 CHECKPOINTS = "checkpoints.json"  # where the training saved its weights (`files.notes.checkpoints`)
 ANNOTATIONS = "annotations.json"  # what people have written about it (`files.notes.annotations`)
+LOGGED_FOLDER = "logged/"  # what a person looks at: images, text, sounds (`files.logged`)
+LOGGED_CATALOGS = f"{LOGGED_FOLDER}catalogs/"
+LOGGED_VALUES = f"{LOGGED_FOLDER}values/"
+STALLS_FOLDER = "stalls/"  # where ranks are that make no progress (`files.notes.stalls`)
+STALL_SUFFIX = ".stall.json"
+SENT_ALERTS = "alerts.json"  # which problems were already sent as alerts, by tool (`sinks.sent_alerts`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 ZOOM_KEY = "control/zoom"  # a request to save whole tensors (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"

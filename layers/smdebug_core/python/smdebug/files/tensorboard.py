@@ -1,4 +1,4 @@
-"""Records of TensorBoard's files: scalars, histograms and the graph.
+"""Records of TensorBoard's files: scalars, histograms, images, text and the graph.
 
 Footers are true checksums here, because TensorBoard's reader insists on them.
 """
@@ -78,6 +78,22 @@ def encode_distribution(tag: str, histogram: Histogram, *, step: int, wall_time:
         if numbers.size:
             fields += delimited(tag_of_list, numbers.astype("<f8", copy=False).tobytes())
     return _summary(tag, delimited(b"\x2a", bytes(fields)), step, wall_time)
+
+
+def encode_image(
+    tag: str, png: bytes, shape: tuple[int, int, int], *, step: int, wall_time: float
+) -> EncodedRecord:
+    """Return the record of an image of that height, width and number of channels."""
+    fields = b"".join(bytes((key,)) + varint(size) for key, size in zip(b"\x08\x10\x18", shape, strict=True))
+    return _summary(tag, delimited(b"\x22", fields + delimited(b"\x22", png)), step, wall_time)
+
+
+def encode_text(tag: str, text: str, *, step: int, wall_time: float) -> EncodedRecord:
+    """Return the record of a text, which TensorBoard shows as Markdown."""
+    tensor = b"\x08\x07" + delimited(b"\x12", delimited(b"\x12", b"\x08\x01"))  # one string
+    tensor += delimited(b"\x42", text.encode("utf-8", "replace"))
+    plugin = delimited(b"\x4a", delimited(b"\x0a", delimited(b"\x0a", b"text")))
+    return _summary(tag, plugin + delimited(b"\x42", tensor), step, wall_time)
 
 
 def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0) -> EncodedRecord:

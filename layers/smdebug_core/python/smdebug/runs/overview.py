@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from smdebug.exceptions import DamagedFile, ObjectMissing
-from smdebug.files.names import ORIGIN
+from smdebug.files.names import LOGGED_CATALOGS, ORIGIN
 from smdebug.files.notes.origin import Origin
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
@@ -20,6 +20,7 @@ from smdebug.runs.statistics import TensorSummary, statistics_of_number, statist
 from smdebug.runs.thinned_steps import thinned as thinned
 from smdebug.runs.training_loss import TrainingLoss, has_series, loss_names, of_rows, training_loss
 from smdebug.trials import Trial
+from smdebug.trials.logged_names import LoggedName, logged_names
 from smdebug.trials.stored.attempts import Attempt
 from smdebug.trials.stored.missing_steps import NOTHING_MISSING, MissingSteps
 from smdebug.trials.stored.worker_steps import IndexLayout, Spans
@@ -88,6 +89,8 @@ class Overview:
     """Where the run comes from, if that was kept."""
     missing_steps: MissingSteps = NOTHING_MISSING
     """The steps that were saved or could not be written, and are not there."""
+    logged: tuple[LoggedName, ...] = ()
+    """What was logged to be looked at, by name."""
     digest_workers: int = 0
     """The workers besides `num_workers` that save digests of their copies of the model alone."""
 
@@ -134,6 +137,7 @@ class Overview:
             "damaged": dict(self.damaged),
             "missing_steps": self.missing_steps.to_dict(),
             "origin": self.origin.to_dict() if self.origin else None,
+            "logged": [named.to_dict() for named in self.logged],
         }
 
 
@@ -160,6 +164,11 @@ def overview_of(
     tensors = tuple(
         _tensor(name, trial, usage, members, with_values, damaged) for name in progress(trial.tensor_names())
     )
+    logged: tuple[LoggedName, ...] = ()
+    try:
+        logged = logged_names(trial.logged())
+    except DamagedFile as error:
+        damaged[LOGGED_CATALOGS] = error.problem
     losses = _losses(trial) if with_values else ()
     attempts = trial.attempts()
     newest = attempts[-1].number if attempts else 0
@@ -180,6 +189,7 @@ def overview_of(
         last_saved=_moment(usage.last_saved),
         losses=losses,
         lines=_lines(trial, losses),
+        logged=logged,
         digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
         missing_steps=trial.missing_steps,

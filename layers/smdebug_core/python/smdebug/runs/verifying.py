@@ -21,6 +21,7 @@ from smdebug.files.names import (
     END_MARKER,
     EVENTS_FOLDER,
     INDEX_FOLDER,
+    LOGGED_CATALOGS,
     ORIGIN,
     StepFile,
     collections_worker,
@@ -38,6 +39,7 @@ from smdebug.runs.unindexed import (
 from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
 from smdebug.trials.checkpoint_reading import read_checkpoints
+from smdebug.trials.logged_reading import read_catalogs
 from smdebug.trials.origin_reading import read_annotations, read_origin
 from smdebug.trials.stored.attempts import AttemptId, Attempts
 from smdebug.trials.stored.missing_steps import Worked
@@ -167,6 +169,7 @@ def _notes(storage: Storage) -> list[Problem]:
         (ORIGIN, read_origin),
         (ANNOTATIONS, read_annotations),
         (CHECKPOINTS, read_checkpoints),
+        (LOGGED_CATALOGS, read_catalogs),
     )
     for key, read in readers:
         try:

@@ -8,6 +8,7 @@ evaluation belongs to the training step before it. The steps of a problem are th
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Mapping
@@ -185,7 +186,24 @@ class ReportRecord:
         return cls(str(payload["html"]))
 
 
-Record = RunRecord | NumbersRecord | IssueRecord | DiagnosisRecord | ReportRecord
+@dataclass(frozen=True)
+class FileRecord:
+    """A file that the run holds, such as an image that was logged. Tools that keep files get it."""
+
+    path: str
+    """Where the tool keeps it: plain names between `/`."""
+    data: bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"record": "file", "path": self.path, "data": base64.b64encode(self.data).decode()}
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> FileRecord:
+        return cls(str(payload["path"]), base64.b64decode(payload["data"]))
+
+
+Record = RunRecord | NumbersRecord | IssueRecord | DiagnosisRecord | ReportRecord | FileRecord
 
 _KINDS: dict[str, Any] = {
     "run": RunRecord,
@@ -193,6 +211,7 @@ _KINDS: dict[str, Any] = {
     "issue": IssueRecord,
     "diagnosis": DiagnosisRecord,
     "report": ReportRecord,
+    "file": FileRecord,
 }
 
 

@@ -59,6 +59,7 @@ KINDS: dict[str, SinkKind] = {
     "otlp": SinkKind("OpenTelemetry", "the endpoint of a collector"),
     "mlflow": SinkKind("MLflow", "the address of a tracking server", extra="mlflow", module="mlflow"),
     "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb"),
+    "trackio": SinkKind("trackio", "a project", extra="trackio", module="trackio"),
 }
 
 

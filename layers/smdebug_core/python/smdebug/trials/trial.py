@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.files.notes.checkpoints import Checkpoint
     from smdebug.files.notes.origin import Origin
+    from smdebug.files.notes.stalls import Stall
     from smdebug.storage import Storage
     from smdebug.trials.known_steps import KnownSteps, RunSource
+    from smdebug.trials.logged_reading import LoggedValue
     from smdebug.trials.stored.attempts import Attempt
     from smdebug.trials.stored.missing_steps import MissingSteps
 
@@ -336,6 +338,22 @@ class Trial(Observed, ShownRun):
         from smdebug.trials.checkpoint_reading import read_checkpoints
 
         return read_checkpoints(self.storage)
+
+    def stalls(self) -> dict[str, Stall]:
+        """Return where each rank was when it last made no progress, by worker."""
+        from smdebug.trials.stall_reading import read_stalls
+
+        return read_stalls(self.storage)
+
+    def logged(self, name: str | None = None, *, kind: str | None = None) -> list[LoggedValue]:
+        """Return what was logged to be looked at, in the order of steps; `read` returns each value.
+
+        `kind` is image, text, table, confusion_matrix, histogram or audio.
+        """
+        from smdebug.trials.logged_reading import read_logged
+
+        found = read_logged(self.storage)
+        return [each for each in found if name in (None, each.name) and kind in (None, each.kind)]
 
     # How far the run has come
 

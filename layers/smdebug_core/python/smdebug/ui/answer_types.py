@@ -345,6 +345,42 @@ class AboutAnswer(TypedDict):
     latency: list[LatencyAnswer]
 
 
+class LoggedValueAnswer(TypedDict):
+    """A value that was logged to be looked at."""
+
+    worker: str
+    number: int
+    name: str
+    kind: str
+    step: int
+    mode: str
+    bytes: int
+    caption: str
+    note: str
+    shape: list[int]
+
+
+class LoggedAnswer(TypedDict):
+    """What was logged to be looked at, in the order of steps; a report has `omitted` some."""
+
+    values: list[LoggedValueAnswer]
+    left_out: dict[str, int]
+    omitted: int
+    problem: str
+
+
+class LoggedContentAnswer(TypedDict):
+    """A logged text, table, confusion matrix or histogram: what its kind has."""
+
+    text: NotRequired[str]
+    columns: NotRequired[list[str]]
+    rows: NotRequired[list[list[Any]]]
+    classes: NotRequired[list[str]]
+    counts: NotRequired[list[Any]]
+    edges: NotRequired[list[float]]
+    not_finite: NotRequired[int]
+
+
 class FactsAnswer(TypedDict):
     """Changes of what was true of the steps: step, name, value."""
 
@@ -505,6 +541,7 @@ class AnnotateBody(TypedDict):
     tags: NotRequired[list[str]]
     note: NotRequired[str]
     pinned: NotRequired[bool]
+    group: NotRequired[str]
 
 
 class AnnotationsAnswer(TypedDict):
@@ -514,6 +551,7 @@ class AnnotationsAnswer(TypedDict):
     note: str
     pinned: bool
     version: str
+    group: str | None
 
 
 class AttachBody(TypedDict):

@@ -48,6 +48,17 @@ class MeasuredTensor(TypedDict):
     latest: Statistics
 
 
+class LoggedValues(TypedDict):
+    """The images, texts, tables or sounds that were logged under a name."""
+
+    name: str
+    kind: Annotated[str, "image, text, table, confusion_matrix, histogram or audio"]
+    count: int
+    first: Annotated[int, "the first step"]
+    last: Annotated[int, "the last step"]
+    bytes: int
+
+
 class Inspection(TypedDict):
     """What a run holds."""
 
@@ -72,6 +83,7 @@ class Inspection(TypedDict):
     damaged: Annotated[dict[str, str], "what is wrong with a file, by its name"]
     missing_steps: MissingSteps
     origin: Origin | None
+    logged: list[LoggedValues]
     measured: list[MeasuredTensor]
 
 
@@ -277,6 +289,16 @@ class Imported(TypedDict):
 
     imported: list[ImportedRun]
     failed: list[NotImported]
+
+
+class Annotations(TypedDict):
+    """What people have written about a run."""
+
+    run: str
+    tags: list[str]
+    note: str
+    group: str | None
+    pinned: Annotated[bool, "whether it is a baseline"]
 
 
 class ZoomRequest(TypedDict):

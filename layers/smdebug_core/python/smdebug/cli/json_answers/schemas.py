@@ -36,6 +36,7 @@ DOCUMENTS: dict[str, Any] = {
     "plot": saved.Drawn,
     "export": saved.Exported | saved.Sent,
     "import": saved.Imported,
+    "tag": list[saved.Annotations],
     "zoom": saved.ZoomRequest,
     "runs": list[saved.ListedRun] | list[deployed.WatchedRun],
     "backtest": rules.Backtest | rules.BacktestEstimate | rules.BacktestCancelled,

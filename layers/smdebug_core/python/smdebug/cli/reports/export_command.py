@@ -64,8 +64,8 @@ def command(
     """Write tensors of the run at PATH in the named format, or send the run to another tool.
 
     What was measured of tensors, and the scalars of every step, are written for TensorBoard, npz and parquet.
-    Other tools (jsonl, prometheus, cloudwatch, otlp, mlflow, wandb) get its numbers, its problems and its
-    diagnosis: its rules are evaluated.
+    Other tools (jsonl, prometheus, cloudwatch, otlp, mlflow, wandb, trackio) get its numbers, its problems
+    and its diagnosis: its rules are evaluated.
 
     \b
     Examples:

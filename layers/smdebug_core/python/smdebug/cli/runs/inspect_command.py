@@ -221,6 +221,16 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
                 for loss in run.losses
             ],
         )
+    if run.logged:
+        print_heading("Logged to be looked at")
+        print_table(
+            ("name", "kind", "values", "first", "last", "size"),
+            [
+                (each.name, each.kind.replace("_", " "), each.count, each.first, each.last, size(each.bytes))
+                for each in run.logged
+            ],
+        )
+        print_line(faint("smdebug ui shows them, and trial.logged() reads them"))
     if run.tensors:
         print_heading("Saved tensors" if measured else "Tensors")
         print_line(faint("min to std: the last values"))

@@ -17,6 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.ending.last_words import Saved, closing_line, problems
 from smdebug.saving.ending.other_workers import wait_for_workers
 from smdebug.saving.ending.termination import before_termination, leave_termination
+from smdebug.saving.logged.keeping import RunLogged
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.place.checkpoint_writing import RunCheckpoints
 from smdebug.saving.place.deadline import within
@@ -40,6 +41,7 @@ class EndingHook(Protocol):
     companion: Companion | None
     origin: RunOrigin
     checkpoints: RunCheckpoints
+    logged: RunLogged
     write_patience: float
 
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
@@ -100,6 +102,7 @@ class EndOfRun:
             patience = min(CLOSING_SECONDS, self._hook.write_patience)
             self._hook.origin.finish(patience)
             self._hook.checkpoints.finish(patience)
+            self._hook.logged.finish(patience)
             if run is not None and run.writer is not None:
                 close_run(
                     run.writer,

@@ -27,6 +27,7 @@ from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.ending.closing import write_all
 from smdebug.saving.hooks import singleton
 from smdebug.saving.hooks.options import HookOptions
+from smdebug.saving.logged.keeping import RunLogged
 from smdebug.saving.place.attempt import StartedAttempt
 from smdebug.saving.place.checkpoint_writing import RunCheckpoints
 from smdebug.saving.place.leftovers import remove_leftovers
@@ -120,16 +121,16 @@ class ConfigurableHook(singleton.AnyHook):
             rule_file=options.rule_file,
             sinks=options.sinks,
         )
-        self.origin = RunOrigin(
-            described(
-                options.config,
-                options.tags,
-                options.note,
-                origin=options.origin,
-                not_secret=options.not_secret,
-            )
+        description = described(
+            options.config,
+            options.tags,
+            options.note,
+            origin=options.origin,
+            not_secret=options.not_secret,
         )
+        self.origin = RunOrigin(description)
         self.checkpoints = RunCheckpoints()
+        self.logged = RunLogged(self.recorder.warn_once, description.not_secret)
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)
@@ -270,6 +271,8 @@ class ConfigurableHook(singleton.AnyHook):
             writer.write_rules(self._rules)
             is_default = isinstance(plan, default_plan.DefaultPlan)
             warn_of_rules(self._rules, None if is_default else self.include_collections)
+        if not self.dry_run:
+            self.logged.begin(self._storage, writer.attempt, self.worker)
         if is_chief and not self.dry_run:
             self.origin.begin(self._storage, writer.attempt)
             self.checkpoints.begin(self._storage, writer.attempt)

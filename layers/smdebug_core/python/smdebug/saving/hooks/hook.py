@@ -8,11 +8,14 @@ from typing import Any
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.files.framing import Checksum
+from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.arrays.adapter import NamedTensors
 from smdebug.saving.hooks.base_hook import BaseHook, ScalarCache
-from smdebug.saving.hooks.logged import checked_numbers, checked_step, hand_over
+from smdebug.saving.hooks.logged import checked_names, checked_numbers, checked_step, hand_over
 from smdebug.saving.hooks.options import HookOptions, takes, with_options_of
+from smdebug.saving.logged.keeping import split
+from smdebug.saving.logged.values import Value
 from smdebug.saving.planning.default_plan import ObservingPlan
 from smdebug.saving.planning.save_plan import Members
 from smdebug.saving.planning.step_clock import BEFORE_THE_FIRST, StepClock
@@ -140,19 +143,33 @@ class CallbackHook(BaseHook):
             self.record_numbered(f"{name}_output_", self.tensors_in(values))
 
     def log(
-        self, numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
+        self, given: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
     ) -> None:
         """Keep numbers of your own, such as `hook.log(accuracy=0.9)` or `hook.log({"val/accuracy": 0.9})`.
 
         They belong to the step that runs, or ran last, unless `step` names another. Under the default plan
         each is a series, like the loss; else it is saved as `scalar/<name>`.
+
+        Images, texts, tables, and what `smdebug.Audio` and others wrap are kept to be looked at.
         """
         at = checked_step(step)
-        for name, number in checked_numbers(self.adapter.number, {**(numbers or {}), **named}).items():
+        numbers, values = split(checked_names({**(given or {}), **named}))
+        for name, number in checked_numbers(self.adapter.number, numbers).items():
             series = f"logged/{name}" if name in self.own_series else name
             self.recorder.log(name, number, at, series=series)
             if self.observations is not None and self.tensorboard_dir is not None:
                 self.save_scalar(name, number)
+        for name, value in values.items():
+            self._keep_to_be_looked_at(name, value, at)
+
+    def _keep_to_be_looked_at(self, name: str, value: Value, step: int | None) -> None:
+        recorder, last = self.recorder, self.recorder.last_step
+        is_written = recorder.run is None or (recorder.run.writer is not None and not self.dry_run)
+        if recorder.state >= State.QUIET or not is_written:
+            return
+        at = step if step is not None else 0 if last is None else last.step
+        mode = ModeKeys.TRAIN if last is None else last.mode
+        self.guarded(lambda: self.logged.add(name, value, at, mode.name))
 
     def mark_checkpoint(self, path: Any, *, step: int | None = None) -> None:
         """Note that the weights were saved at `path`, after the step that runs or ran last, or after `step`.

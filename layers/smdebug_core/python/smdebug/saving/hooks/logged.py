@@ -12,38 +12,44 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import LEARNING_RATES, SYSTEM
 from smdebug.logger import get_logger
 from smdebug.saving.hooks import singleton
+from smdebug.saving.logged.keeping import split
 from smdebug.saving.place.checkpoint_writing import checked_path
 
 MOST_WAITING = 1000
 
 
 class _Logged(NamedTuple):
-    """Numbers that were logged before there was a hook."""
+    """What was logged before there was a hook."""
 
-    numbers: Mapping[str, Any]
+    given: Mapping[str, Any]
     step: int | None
 
 
 _waiting: list[_Logged] = []
 
 
-def log(numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any) -> None:
+def log(given: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any) -> None:
     """Log numbers of the training: `smdebug.log(accuracy=0.9)` or `smdebug.log({"val/f1": 0.8})`.
 
     They belong to the step that runs, or ran last, unless `step` names another. Before the first step of the
     first training they wait for it. Each is a series of the run, like its loss: `trial.series("accuracy")`.
+
+    What is not a number is kept to be looked at: images (arrays and tensors of height, width and channels,
+    of PIL), texts, tables (lists of dictionaries), and what `smdebug.Image`, `Text`, `Table`,
+    `ConfusionMatrix`, `Histogram` and `Audio` wrap. `trial.logged()` lists it.
     """
-    given = {**(numbers or {}), **named}
+    given = {**(given or {}), **named}
     hook: Any = singleton.current_hook()
     if hook is not None:
         hook.log(given, step=step)
         return
-    at, numbers_now = checked_step(step), checked_numbers(float, given)
+    numbers, values = split(checked_names(given))
+    at, now = checked_step(step), {**checked_numbers(float, numbers), **values}
     if not _waiting:
         atexit.unregister(_report_waiting)
         atexit.register(_report_waiting)
     if len(_waiting) < MOST_WAITING:
-        _waiting.append(_Logged(numbers_now, at))
+        _waiting.append(_Logged(now, at))
 
 
 def mark_checkpoint(path: Any, *, step: int | None = None) -> None:
@@ -63,13 +69,13 @@ def mark_checkpoint(path: Any, *, step: int | None = None) -> None:
 def hand_over(hook: Any) -> None:
     """Give a hook that was made what was logged before it."""
     waiting, _waiting[:] = _waiting[:], []
-    for numbers, step in waiting:
-        hook.log(numbers, step=step)
+    for given, step in waiting:
+        hook.log(given, step=step)
 
 
 def _report_waiting() -> None:
     if _waiting:
-        names = dict.fromkeys(name for numbers, _ in _waiting for name in numbers)
+        names = dict.fromkeys(name for given, _ in _waiting for name in given)
         get_logger().warning(
             "smdebug.log: %s (%s) were not saved, because no training was watched. "
             'Call smdebug.start("runs/a") before the training',
@@ -78,20 +84,28 @@ def _report_waiting() -> None:
         )
 
 
-def checked_numbers(number_of: Callable[[Any], Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers to log; raise if a name is none, or a value is not one number."""
-    numbers = {}
-    for name, value in given.items():
+def checked_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what to log; raise if a name is none."""
+    for name in given:
         if not isinstance(name, str) or not name.strip():
             raise SMDebugTypeError(f"What is logged has a name, such as log(accuracy=0.9), not {name!r}")
         if name.startswith((LEARNING_RATES, f"{SYSTEM}/")):
             raise SMDebugValueError(f"{name} is measured by the library: log it under another name")
+    return dict(given)
+
+
+def checked_numbers(number_of: Callable[[Any], Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers to log; raise if a value is not one number."""
+    numbers = {}
+    for name, value in given.items():
         try:
             number = None if isinstance(value, str | bytes) else number_of(value)
         except (TypeError, ValueError, RuntimeError):
             number = None
         if number is None:
-            raise SMDebugTypeError(f"{name} must be one real number to be logged, not {_short(value)}")
+            raise SMDebugTypeError(
+                f"{name} must be one real number to be logged, not {_short(value)}{_hint(value)}"
+            )
         numbers[name] = number
     return numbers
 
@@ -107,6 +121,13 @@ def checked_step(step: Any) -> int | None:
     if number < 0:
         raise SMDebugValueError(f"step is the number of a training step, from 0 on, not {number}")
     return number
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, str):
+        return f". To log it as a text: smdebug.Text({value!r:.60})"
+    shape = getattr(value, "shape", None)
+    return "" if shape is None or len(shape) != 1 else ". For its distribution: smdebug.Histogram(…)"
 
 
 def _short(value: Any) -> str:

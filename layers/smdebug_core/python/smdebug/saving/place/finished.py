@@ -16,7 +16,10 @@ from smdebug.files.names import (
     EVENTS_FOLDER,
     FIRST_FORMAT_MARKER,
     INDEX_FOLDER,
+    LOGGED_FOLDER,
     ORIGIN,
+    SENT_ALERTS,
+    STALLS_FOLDER,
 )
 from smdebug.logger import get_logger
 from smdebug.saving.place.places import TENSORBOARD_FOLDER, Place, place_for_a_run, unused
@@ -24,8 +27,16 @@ from smdebug.service.rules_file import RULES_FILE
 from smdebug.storage import Storage, open_storage
 
 NEXT, REFUSE, RESUME, OVERWRITE = CHOICES = ("next", "refuse", "resume", "overwrite")
-_FOLDERS = (COLLECTIONS_FOLDER, EVENTS_FOLDER, INDEX_FOLDER, "control/", f"{TENSORBOARD_FOLDER}/")
-_FILES = (ORIGIN, CHECKPOINTS, ANNOTATIONS, RULES_FILE, CLAIM, FIRST_FORMAT_MARKER, END_MARKER)
+_FOLDERS = (
+    COLLECTIONS_FOLDER,
+    EVENTS_FOLDER,
+    INDEX_FOLDER,
+    LOGGED_FOLDER,
+    STALLS_FOLDER,
+    "control/",
+    f"{TENSORBOARD_FOLDER}/",
+)
+_FILES = (ORIGIN, CHECKPOINTS, ANNOTATIONS, SENT_ALERTS, RULES_FILE, CLAIM, FIRST_FORMAT_MARKER, END_MARKER)
 
 
 def place_for_another_run(out_dir: Place, if_finished: str = NEXT) -> str:

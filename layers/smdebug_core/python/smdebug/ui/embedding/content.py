@@ -26,6 +26,7 @@ from smdebug.trials import Trial
 from smdebug.trials.kinds import in_kind_order
 from smdebug.ui.about.answer import Latency, about
 from smdebug.ui.about.last_numbers import last_numbers
+from smdebug.ui.about.logged_values import embedded
 from smdebug.ui.answer_types import AtStepAnswer, ComparisonAnswer, RunAnswer
 from smdebug.ui.answering.answers import described, rows_answer
 from smdebug.ui.answering.curves import series_of
@@ -108,6 +109,9 @@ def _add(
     answers[f"{place}/about"] = about(run, trial, latency=latency, deployed=deployed, progress=progress)
     answers[f"{place}/facts"] = {"changes": [list(change) for change in run.charts.facts]}
     answers[f"{place}/log"] = run.verdict["log"]
+    listed, values = embedded(trial.storage)
+    answers[f"{place}/logged"] = listed
+    answers.update({f"{place}/logged/{key}": value for key, value in values.items()})
     if progress is None:
         return described_run
     if len(run.workers) > 1:

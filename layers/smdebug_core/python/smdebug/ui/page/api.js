@@ -75,6 +75,18 @@ export async function blob(path, values = {}) {
 }
 
 /**
+ * The address of a file, for an element that shows it: to be revoked if it begins with `blob:`.
+ * @param {string} path
+ * @param {Values} values
+ * @returns {Promise<string>}
+ */
+export async function fileUrl(path, values = {}) {
+  if (!embedded) return URL.createObjectURL(await blob(path, values));
+  const { type, data } = embedded.get(path, values);
+  return `data:${type};base64,${data}`;
+}
+
+/**
  * @param {string} path
  * @param {unknown} body
  * @returns {Promise<any>}

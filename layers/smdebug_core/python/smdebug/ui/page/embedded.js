@@ -50,6 +50,7 @@ export class Embedded {
     if (what === "rows") return this.rows(id, values.kind);
     if (what === "tensor") return this.history(id, values.kind, values.name);
     if (what === "at") return this.atStep(id, values.kind, values.name);
+    if (what === "logged" && values.worker) return this.find(`run/${id}/logged/${values.worker}/${values.number}`);
     if (what === "numbers") return this.find(`${path}/${values.kind}`);
     return this.find(path);
   }

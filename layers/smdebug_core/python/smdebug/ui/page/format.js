@@ -116,6 +116,7 @@ const FACTS = {
   gradients: "gradients computed",
   shapes: "shapes of the inputs",
   distinct_rows: "distinct rows of the batch",
+  row_digests: "digests of the rows",
   optimizer_steps: "optimizer has stepped",
   backward_passes: "backward passes",
   gradients_were_reset: "gradients were reset",

@@ -10,6 +10,7 @@ import { Diagnosis } from "./diagnosis.js";
 import { button, debounced, h, replace } from "./dom.js";
 import { FactsTable, RuleLog } from "./facts_and_log.js";
 import { HeatSection } from "./heat_section.js";
+import { Logged } from "./logged.js";
 import { NamedTensors } from "./named_tensors.js";
 import { oneAtATime } from "./refreshing.js";
 import { Replicas } from "./replicas.js";
@@ -51,11 +52,12 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   const curves = new Curves(shared);
   const heat = new HeatSection(shared);
   const named = new NamedTensors(shared);
+  const logged = new Logged(shared);
   const replicas = new Replicas(shared);
   const about = new About(shared);
   const facts = new FactsTable();
   const log = new RuleLog(shared);
-  const drawn = [diagnosis, compared, curves, heat, named, replicas, about].filter(Boolean);
+  const drawn = [diagnosis, compared, curves, logged, heat, named, replicas, about].filter(Boolean);
   const actions = held ? [] : actionsOf();
 
   replace(crumbs, ...crumbsOf(id, list, head.crumb));
@@ -66,6 +68,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
     diagnosis.element,
     compared?.element,
     curves.element,
+    logged.element,
     named.element,
     heat.element,
     replicas.element,
@@ -104,7 +107,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
       curves.showLanes(run, changes.changes);
       facts.show(run, changes.changes);
       log.show(lines);
-      await Promise.all([replicas.show(run), named.show(run), about.show(run), compared?.show()]);
+      await Promise.all([replicas.show(run), named.show(run), logged.show(run), about.show(run), compared?.show()]);
       document.documentElement.dataset.rest = "yes";
     } catch (error) {
       if (!closed) report(error);

@@ -208,20 +208,12 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       h("td", {}, check),
       h(
         "td",
-        { title: run.path },
+        { title: run.path, class: tagsOf(run).length ? "named tagged" : "named" },
         isPinned(run)
           ? h("span", { class: "pin", text: "★", role: "img", "aria-label": "Pinned as a baseline" })
           : null,
         h("a", { href: `#/run/${run.id}`, text: run.name, title: run.configuration.note || null }),
-        ...tagsOf(run)
-          .slice(0, 4)
-          .map((tag) =>
-            button(tag, () => setTag(tag === chosen.tag ? "" : tag), {
-              class: "tag",
-              "aria-pressed": String(tag === chosen.tag),
-              title: `Only runs tagged ${tag}`,
-            }),
-          ),
+        tagsOf(run).length ? tagButtons(run) : null,
       ),
       h("td", {
         text: run.error ? `${run.state}: ${run.error}` : run.state,
@@ -257,6 +249,21 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
           "aria-label": `${Math.round(100 * share)} % of the steps`,
           title: `${Math.round(100 * share)} % of the steps`,
         });
+  }
+
+  function tagButtons(run) {
+    const buttons = tagsOf(run).slice(0, 4);
+    return h(
+      "span",
+      { class: "tags" },
+      ...buttons.map((tag) =>
+        button(tag, () => setTag(tag === chosen.tag ? "" : tag), {
+          class: "tag",
+          "aria-pressed": String(tag === chosen.tag),
+          title: `Only runs tagged ${tag}`,
+        }),
+      ),
+    );
   }
 
   function setTag(tag) {

@@ -51,6 +51,7 @@ class Access:
         self._any_host = any_host
         self._policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+            "media-src blob:; "
             "connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "
             f"frame-ancestors {frame_ancestors}"
         )

@@ -14,7 +14,7 @@ from starlette.responses import Response
 import smdebug
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
-_WHOLE_NUMBERS = frozenset({"first", "last", "points", "step"})
+_WHOLE_NUMBERS = frozenset({"first", "last", "points", "step", "number"})
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     for endpoint in endpoints:
         schema: dict[str, Any] = {"type": "string" if endpoint.media.startswith("text") else "object"}
-        if endpoint.media == "application/octet-stream":
+        if endpoint.media.startswith(("application/octet-stream", "image/", "audio/")):
             schema = {"type": "string", "format": "binary"}
         if endpoint.answer:
             schema = schema_of(getattr(answer_types, endpoint.answer), schemas)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from smdebug.ui.answering.actions import Actions
 from smdebug.ui.answering.comparing import Comparing
 from smdebug.ui.answering.exports import Exports
+from smdebug.ui.answering.logged import Logged
 from smdebug.ui.watching.audience import Audience
 from smdebug.ui.watching.board import Board
 from smdebug.ui.web.access import Access
@@ -24,6 +25,7 @@ from smdebug.ui.web.routes import PAGE, Routes, answered, problem
 def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
     """Return every address of the server's API."""
     routes = Routes(board, audience)
+    logged = Logged(board)
     actions, exports, comparing = Actions(board), Exports(board), Comparing(board)
     return [
         Endpoint("/api/runs", routes.runs, answer="Runs"),
@@ -60,6 +62,12 @@ def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
         Endpoint("/api/run/{id}/about", routes.about, answer="AboutAnswer"),
         Endpoint("/api/run/{id}/facts", routes.facts, answer="FactsAnswer"),
         Endpoint("/api/run/{id}/log", routes.log, answer="LogAnswer"),
+        Endpoint("/api/run/{id}/logged", logged.logged, answer="LoggedAnswer"),
+        Endpoint(
+            "/api/run/{id}/logged/value", logged.value, ("worker", "number"), answer="LoggedContentAnswer"
+        ),
+        Endpoint("/api/run/{id}/logged/image", logged.image, ("worker", "number"), media="image/png"),
+        Endpoint("/api/run/{id}/logged/sound", logged.sound, ("worker", "number"), media="audio/wav"),
         Endpoint("/api/run/{id}/ranks", exports.ranks, answer="RanksAnswer"),
         Endpoint("/api/run/{id}/export.csv", exports.csv, ("name",), media="text/csv"),
         Endpoint("/api/run/{id}/report.html", exports.report, media="text/html"),

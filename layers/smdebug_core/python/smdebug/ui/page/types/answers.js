@@ -347,6 +347,42 @@
  */
 
 /**
+ * A value that was logged to be looked at.
+ * @typedef {object} LoggedValueAnswer
+ * @property {string} worker
+ * @property {number} number
+ * @property {string} name
+ * @property {string} kind
+ * @property {number} step
+ * @property {string} mode
+ * @property {number} bytes
+ * @property {string} caption
+ * @property {string} note
+ * @property {number[]} shape
+ */
+
+/**
+ * What was logged to be looked at, in the order of steps; a report has `omitted` some.
+ * @typedef {object} LoggedAnswer
+ * @property {LoggedValueAnswer[]} values
+ * @property {Record<string, number>} left_out
+ * @property {number} omitted
+ * @property {string} problem
+ */
+
+/**
+ * A logged text, table, confusion matrix or histogram: what its kind has.
+ * @typedef {object} LoggedContentAnswer
+ * @property {string} [text]
+ * @property {string[]} [columns]
+ * @property {any[][]} [rows]
+ * @property {string[]} [classes]
+ * @property {any[]} [counts]
+ * @property {number[]} [edges]
+ * @property {number} [not_finite]
+ */
+
+/**
  * Changes of what was true of the steps: step, name, value.
  * @typedef {object} FactsAnswer
  * @property {any[][]} changes
@@ -506,6 +542,7 @@
  * @property {string[]} [tags]
  * @property {string} [note]
  * @property {boolean} [pinned]
+ * @property {string} [group]
  */
 
 /**
@@ -515,6 +552,7 @@
  * @property {string} note
  * @property {boolean} pinned
  * @property {string} version
+ * @property {string | null} group
  */
 
 /**
