@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import types
+from dataclasses import replace
 
 import smdebug
 from smdebug.saving.process.sinks import ScriptRuns
@@ -82,6 +83,7 @@ class OpenRun:
     url = "https://wandb.ai/me/p/runs/abc"
     offline = False
     dir = "/tmp/run/files"
+    project = "p"
 
     def __init__(self):
         self.rows: list[tuple[dict, bool]] = []
@@ -103,7 +105,7 @@ class OpenRun:
         self.is_finished = True
 
 
-def test_the_run_that_a_script_has_open_in_wandb_is_used_within_the_script(monkeypatch):
+def test_the_run_that_a_script_has_open_in_wandb_is_used_within_the_script(monkeypatch, tmp_path):
     run = OpenRun()
     monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(run=run))
     found = ScriptRuns([SinkChoice("wandb"), SinkChoice("jsonl", "a.jsonl")], "/data/run-a")
@@ -114,7 +116,7 @@ def test_the_run_that_a_script_has_open_in_wandb_is_used_within_the_script(monke
     pipe.seek(0, io.SEEK_END)
     pipe.close = lambda: None  # type: ignore[method-assign]
     sink = PipeSink(pipe, "W&B")
-    sink.begin(RUN)
+    sink.begin(replace(RUN, path=str(tmp_path)))
     sink.send([NUMBERS, OPENED, DIAGNOSIS])
     pipe.seek(0)
     found.deliver_from(pipe)
@@ -132,6 +134,16 @@ def test_the_run_that_a_script_has_open_in_wandb_is_used_within_the_script(monke
     assert "Try: Add a residual connection" in alert["text"]
     assert run.summary["smdebug/problems"] == 1
     assert not run.is_finished
+
+
+def test_a_run_in_trackio_joins_the_project_that_the_script_has_open(monkeypatch):
+    monkeypatch.delitem(sys.modules, "trackio.context_vars", raising=False)
+    assert ScriptRuns([SinkChoice("trackio")], "/data/run-a").settings[0]["target"] == ""
+    project = types.SimpleNamespace(get=lambda: "mine")
+    monkeypatch.setitem(sys.modules, "trackio.context_vars", types.SimpleNamespace(current_project=project))
+    for target, expected in (("", "mine"), ("other", "other")):
+        (setting,) = ScriptRuns([SinkChoice("trackio", target)], "/data/run-a").settings
+        assert setting == {"name": "trackio", "target": expected}
 
 
 def test_without_an_open_run_the_tool_is_left_to_the_other_process(monkeypatch):

@@ -8,7 +8,14 @@ import numpy as np
 
 import smdebug
 from smdebug.diagnosis import Issue
-from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, ReportRecord, RunRecord
+from smdebug.sinks.records import (
+    DiagnosisRecord,
+    FileRecord,
+    IssueRecord,
+    NumbersRecord,
+    ReportRecord,
+    RunRecord,
+)
 
 RUN = RunRecord("run-a", "/data/run-a", ("nightly",), "1.0")
 ISSUE = Issue(
@@ -30,6 +37,7 @@ NUMBERS = NumbersRecord(
 OPENED, RESOLVED = IssueRecord("opened", 40, ISSUE), IssueRecord("resolved", 80, ISSUE)
 DIAGNOSIS = DiagnosisRecord(99, (ISSUE,), 0, ("StuckLoss",), ("Attention",), {"Broken": "ValueError: x"})
 REPORT = ReportRecord("<p>report</p>")
+FILE = FileRecord("logged/a/step-000000000001-0.png", b"\x89PNG\0")
 
 
 def numbers_of(record: NumbersRecord) -> dict[str, float]:

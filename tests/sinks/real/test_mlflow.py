@@ -17,7 +17,7 @@ from smdebug.exceptions import SinkRefused, SinkUnavailable
 from smdebug.export.sending import send_run, tool_sink
 from smdebug.sinks.records import NumbersRecord
 from smdebug.sinks.targets.mlflow import MlflowSink
-from tests.sinks.made import OPENED, RESOLVED, RUN
+from tests.sinks.made import FILE, OPENED, RESOLVED, RUN
 
 mlflow = pytest.importorskip("mlflow", reason="make test-sinks runs it")
 pytestmark = pytest.mark.filterwarnings("default")  # those of MLflow
@@ -75,6 +75,17 @@ def test_a_run_arrives_with_its_numbers_problems_and_report(run, store):
     assert tags["smdebug.path"] == str(run)
     names = {file.path for file in client.list_artifacts(sink.run_id, "smdebug")}
     assert names == {"smdebug/report.html", "smdebug/diagnosis.json"}
+
+
+def test_what_the_run_has_logged_arrives_as_files(run, store):
+    sink = MlflowSink(store)
+    sink.begin(RUN)
+    sink.send([FILE])
+    sink.end()
+    client = mlflow.MlflowClient(tracking_uri=store)
+    (file,) = client.list_artifacts(sink.run_id, "smdebug/logged/a")
+    assert (file.path, file.file_size) == (f"smdebug/{FILE.path}", len(FILE.data))
+    assert sink.notes == []
 
 
 def test_names_that_mlflow_forbids_are_mapped_and_said(store):

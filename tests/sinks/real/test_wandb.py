@@ -17,7 +17,7 @@ from smdebug.export.sending import send_run, tool_sink
 from smdebug.importing.formats.leveldb_log import records_in
 from smdebug.importing.records import Details
 from smdebug.sinks.targets.wandb import WandbSink
-from tests.sinks.made import RUN
+from tests.sinks.made import FILE, RUN, failing_run
 
 wandb = pytest.importorskip("wandb", reason="make test-sinks runs it")
 pytestmark = pytest.mark.filterwarnings("default")  # those of W&B
@@ -74,7 +74,8 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
 
 
-def test_a_run_arrives_with_its_numbers_an_alert_and_the_report(run, tmp_path, offline):
+def test_a_run_arrives_with_its_numbers_an_alert_and_the_report(tmp_path, offline):
+    run = failing_run(tmp_path / "run-a")
     sink = tool_sink("wandb", "debugging")
     assert send_run(run, sink).problems == 1
     found = list(messages(tmp_path))
@@ -95,6 +96,18 @@ def test_a_run_arrives_with_its_numbers_an_alert_and_the_report(run, tmp_path, o
     assert "1 problem" in summary(found)["diagnosis"]
     assert any(file.path == "smdebug-report.html" for files in of(found, "files") for file in files.files)
     assert any("wandb sync" in note for note in sink.notes)
+
+
+def test_another_export_to_the_project_sends_no_alert_again(tmp_path, offline, monkeypatch):
+    run = failing_run(tmp_path / "run-a")
+    for project, alerts in (("debugging", 1), ("debugging", 0), ("other", 1)):
+        folder = tmp_path / f"{project}-{alerts}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        send_run(run, tool_sink("wandb", project))
+        found = list(messages(folder))
+        assert len(of(found, "alert")) == alerts
+        assert summary(found)["problems"] == 1
 
 
 def test_a_run_of_the_script_keeps_its_rows_and_gets_the_rest(tmp_path, offline):
@@ -142,3 +155,12 @@ def forget_settings() -> Iterator[None]:
     """W&B reads its environment once in a process."""
     yield
     wandb.teardown()
+
+
+def test_what_the_run_has_logged_arrives_as_files(tmp_path, offline):
+    sink = WandbSink("debugging")
+    sink.begin(RUN)
+    sink.send([FILE])
+    sink.end()
+    saved = [file.path for files in of(list(messages(tmp_path)), "files") for file in files.files]
+    assert f"smdebug/{FILE.path}" in saved

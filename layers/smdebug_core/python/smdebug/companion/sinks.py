@@ -21,7 +21,7 @@ from smdebug.sinks.targets import sink_for
 
 LAST_SECONDS = 60.0
 """How long the tools may take for what is left at the end."""
-_KEEP_FILES = ("mlflow", "wandb")
+_KEEP_FILES = ("mlflow", "wandb", "trackio")
 
 
 class SinkFeed:

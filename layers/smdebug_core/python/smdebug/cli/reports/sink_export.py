@@ -54,8 +54,8 @@ def sink_options(function: F) -> F:
         click.option(
             "--to",
             metavar="TARGET",
-            help="mlflow: the tracking server. wandb: the project. otlp: the endpoint. By default as the "
-            "environment says.",
+            help="mlflow: the tracking server. wandb, trackio: the project. otlp: the endpoint. By default "
+            "as the environment says.",
         ),
     ):
         function = option(function)

@@ -40,6 +40,7 @@ _EXTRAS = {
     "alerts": ("apprise", "alerts to chat and mail"),
     "mlflow": ("mlflow", "runs in MLflow"),
     "wandb": ("wandb", "runs in W&B"),
+    "trackio": ("trackio", "runs in trackio"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),
     "xgboost": ("xgboost", "the hook for XGBoost"),

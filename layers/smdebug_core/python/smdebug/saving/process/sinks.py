@@ -79,6 +79,8 @@ class ScriptRuns:
         try:
             if choice.name == "mlflow":
                 setting |= _mlflow_run()
+            elif choice.name == "trackio" and not choice.target and (project := _trackio_project()):
+                setting["target"] = project
             elif choice.name == "wandb" and (run := _wandb_run()) is not None:
                 self._relayed = sink_for(choice, run=run)
                 setting["relayed"] = "yes"
@@ -96,6 +98,12 @@ def _mlflow_run() -> dict[str, str]:
         "MLflow: logging to the script's run %s; losses and metrics are left to the script", run.info.run_id
     )
     return {"run_id": str(run.info.run_id), "target": str(mlflow.get_tracking_uri())}
+
+
+def _trackio_project() -> str:
+    """Return the project of the script's run: its own run in trackio is left alone, and ours is beside it."""
+    variables = sys.modules.get("trackio.context_vars")
+    return "" if variables is None else str(variables.current_project.get() or "")
 
 
 def _wandb_run() -> Any:

@@ -14,6 +14,7 @@ _CLASSES = {
     "otlp": "otlp:OtlpSink",
     "mlflow": "mlflow:MlflowSink",
     "wandb": "wandb:WandbSink",
+    "trackio": "trackio:TrackioSink",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from smdebug.exceptions import SinkRefused, SinkUnavailable
-from smdebug.sinks.records import Record, ReportRecord, RunRecord
+from smdebug.sinks.records import FileRecord, Record, ReportRecord, RunRecord
 from smdebug.storage.whole_file import whole_file
 
 STDOUT = "-"
@@ -68,7 +68,7 @@ class LineSink:
 
     def lines_of(self, record: Record) -> list[str]:
         """Return the lines of a record, with the name of its run. A report has none."""
-        if isinstance(record, ReportRecord):
+        if isinstance(record, ReportRecord | FileRecord):
             return []
         line = {"run": self.run_name, **record.to_dict()}
         return [json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))]

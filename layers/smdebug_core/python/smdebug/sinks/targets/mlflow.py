@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from smdebug.exceptions import SinkRefused, SinkUnavailable
@@ -15,6 +17,7 @@ from smdebug.sinks.flat import flat
 from smdebug.sinks.names import Names
 from smdebug.sinks.records import (
     DiagnosisRecord,
+    FileRecord,
     IssueRecord,
     NumbersRecord,
     Record,
@@ -101,6 +104,8 @@ class MlflowSink:
                 self._keep("diagnosis.json", json.dumps(record.to_dict(), indent=1, ensure_ascii=False))
             elif isinstance(record, ReportRecord):
                 self._keep("report.html", record.html)
+            elif isinstance(record, FileRecord):
+                self._keep_file(record)
 
     def end(self, *, is_complete: bool = True) -> None:
         """End the run; one of the script stays open."""
@@ -161,6 +166,18 @@ class MlflowSink:
         except Exception as error:  # noqa: BLE001 - a store of artifacts may fail in any way
             reason = redacted(str(error).partition("\n")[0])[:300]
             self._notes.append(f"MLflow did not store the artifact smdebug/{name}: {reason}")
+
+    def _keep_file(self, record: FileRecord) -> None:
+        folder, _, name = f"smdebug/{record.path}".rpartition("/")
+        try:
+            with tempfile.TemporaryDirectory(prefix="smdebug-") as place:
+                file = Path(place) / name
+                file.write_bytes(record.data)
+                self._client.log_artifact(self._run_id, str(file), folder)
+        except Exception as error:  # noqa: BLE001 - a store of artifacts may fail in any way
+            reason = redacted(str(error).partition("\n")[0])[:300]
+            note = f"MLflow did not store files that the run has logged: {reason}"
+            self._notes.extend([] if note in self._notes else [note])
 
     def _asked(self, ask: Any) -> Any:
         from mlflow.exceptions import MlflowException

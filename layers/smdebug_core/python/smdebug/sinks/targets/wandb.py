@@ -15,12 +15,14 @@ from smdebug.secrets.texts import redacted
 from smdebug.sinks.flat import JOINED_PREFIX, flat
 from smdebug.sinks.records import (
     DiagnosisRecord,
+    FileRecord,
     IssueRecord,
     NumbersRecord,
     Record,
     ReportRecord,
     RunRecord,
 )
+from smdebug.sinks.sent_alerts import SentAlerts
 
 OLDEST = (0, 19, 10)
 LONGEST_TITLE = 63
@@ -42,7 +44,14 @@ class WandbSink:
         self._run = run
         self._joined = run is not None
         self._prefix = JOINED_PREFIX if self._joined else ""
-        self.notes: list[str] = []
+        self._notes: list[str] = []
+        self._alerts: SentAlerts | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """Where an offline run is, and that alerts may come again."""
+        problem = self._alerts.problem if self._alerts else ""
+        return [*self._notes, *([problem] if problem else [])]
 
     @property
     def place(self) -> str:
@@ -61,6 +70,7 @@ class WandbSink:
         """Begin a run, unless one was joined."""
         if not self._joined:
             self._run = self._begun(run)
+        self._alerts = SentAlerts(run.path, f"W&B {self._run.project}")
         self._run.define_metric(f"{self._prefix}{_STEP}", hidden=True)
         self._run.define_metric(f"{self._prefix}*", step_metric=f"{self._prefix}{_STEP}")
         self._run.config.update(
@@ -82,7 +92,7 @@ class WandbSink:
         folder, is_offline = Path(self._run.dir).parent, bool(self._run.offline)
         self._run.finish(exit_code=0 if is_complete else 1)
         if is_offline:
-            self.notes.append(f"W&B was offline. To send the run: wandb sync {folder}")
+            self._notes.append(f"W&B was offline. To send the run: wandb sync {folder}")
 
     def _begun(self, run: RunRecord) -> Any:
         try:
@@ -116,13 +126,15 @@ class WandbSink:
                 row[f"{self._prefix}{_STEP}"] = record.step
                 run.log(row, commit=not self._joined)
         elif isinstance(record, IssueRecord):
-            if record.state == "opened":
+            if record.state == "opened" and not (self._alerts and self._alerts.has(record)):
                 run.alert(
                     title=_shortened(redacted(record.title)),
                     text=redacted(_text_of(record)),
                     level="WARN",
                     wait_duration=timedelta(milliseconds=1),
                 )
+                if self._alerts:
+                    self._alerts.add(record)
             run.summary[f"{self._prefix}problem/{record.key}"] = redacted(record.title)
         elif isinstance(record, DiagnosisRecord):
             run.summary[f"{self._prefix}diagnosis"] = redacted(record.summary)
@@ -131,6 +143,11 @@ class WandbSink:
             page = Path(run.dir) / "smdebug-report.html"
             page.write_text(record.html, encoding="utf-8")
             run.save(str(page), base_path=run.dir, policy="now")
+        elif isinstance(record, FileRecord):
+            file = Path(run.dir) / "smdebug" / record.path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(record.data)
+            run.save(str(file), base_path=run.dir, policy="now")
 
     def _error_of(self, error: Exception) -> SinkRefused | SinkUnavailable:
         text = str(error)
