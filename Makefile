@@ -36,7 +36,7 @@ OLDEST := $(OLDEST_VENV)/bin
 OLDEST_READY := $(OLDEST_VENV)/.ready
 PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
-TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
+TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax,optuna
 TORCH := torch==2.13.0
 TORCH_FROM ?=# if pip is not configured to find the CPU build: --index-url https://download.pytorch.org/whl/cpu
 SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench corpus examples book tools

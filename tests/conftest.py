@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,18 @@ def pytest_xdist_auto_num_workers():
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Mark the tests of the whole. Begin with the slow rooms; tests of one keep their order and fixtures."""
-    whole = [TESTS / place for place in SYSTEM]
     for item in items:
-        if item.get_closest_marker("browser") or any(item.path.is_relative_to(place) for place in whole):
+        if item.get_closest_marker("browser") or is_of_the_whole(item.path):
             item.add_marker("system")
     items.sort(key=lambda item: room_order(item.path))
 
 
+@cache
+def is_of_the_whole(path):
+    return any(path.is_relative_to(TESTS / place) for place in SYSTEM)
+
+
+@cache
 def room_order(path):
     """The place of a test's room among the slow ones, or the place after them all."""
     room = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""

@@ -24,6 +24,8 @@ FRAMEWORKS = {
     "lightning": ["lightning", "torch"],
     "jax": ["jax", "flax"],
     "mxnet": ["mxnet"],
+    "optuna": ["optuna"],
+    "ray": ["ray"],
 }
 REQUIRED = [name for name in os.environ.get("SMDEBUG_TESTED_FRAMEWORKS", "").split(",") if name]
 

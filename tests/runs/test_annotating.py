@@ -57,7 +57,7 @@ def test_a_place_that_cannot_be_written_says_so(storage, monkeypatch):
         raise AccessDenied(key, "the file system is read-only")
 
     monkeypatch.setattr(storage, "write", refused)
-    with pytest.raises(SMDebugRuntimeError, match="read-only for this server"):
+    with pytest.raises(SMDebugRuntimeError, match="read-only here"):
         annotate(storage, {"note": "mine"}, "")
 
 

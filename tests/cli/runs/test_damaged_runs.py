@@ -31,6 +31,7 @@ READ_RUNS = {
     "export parquet": ("export", "parquet", "{}/run", "-o", "{}/out.parquet"),
     "export tensorboard": ("export", "tensorboard", "{}/run", "-o", "{}/tensorboard"),
     "runs": ("runs", "{}/run"),
+    "tag": ("tag", "{}/run", "--add", "seen"),
     "gate": ("gate", "{}/run", "--rule", "ExplodingTensor"),
     "backtest": ("backtest", "{}/run", "--rule", "ExplodingTensor", "--journal", "{}/journal"),
     "replay": ("replay", "{}/run", "--at", "30", "--rule", "ExplodingTensor"),
@@ -58,7 +59,7 @@ OTHERS = {
     "mcp",
 }
 # Exit codes that are not 3: what they print names the damage, and they have no verdict to give.
-INFORM = {"inspect": 0, "tensor": 0, "runs": 0, "zoom": 0}
+INFORM = {"inspect": 0, "tensor": 0, "runs": 0, "tag": 0, "zoom": 0}
 FIND_ANYWAY = {"verify": 1}  # the damage itself
 
 

@@ -1,8 +1,10 @@
 """What people have written about a run: `annotations.json`, of which each change writes all anew.
 
-    {"version": 1, "tags": ["baseline", "for the paper"], "note": "…", "pinned": true}
+    {"version": 1, "tags": ["baseline", "for the paper"], "note": "…", "pinned": true,
+     "group": "sweep of learning rates"}
 
-`tags` and `note` take the place of those in the run's `origin.json`; if they are missing or null, those hold.
+`tags` and `note` take the place of those in the run's `origin.json`, and `group` that of the `group` in its
+configuration; if they are missing or null, those hold.
 Text has no secrets, as in `origin.json`.
 """
 
@@ -24,29 +26,35 @@ MAX_BYTES = 1 << 18
 MOST_TAGS = 50
 LONGEST_TAG = 100
 LONGEST_NOTE = 2000
+LONGEST_GROUP = 100
+GROUP = "group"
+"""The name of the group of a run in its configuration."""
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """Tags, a note, and whether the run is pinned as a baseline. None: as the training gave it."""
+    """Tags, a note, a group, and whether the run is pinned as a baseline. None: as the training gave it."""
 
     tags: tuple[str, ...] | None = None
     note: str | None = None
     pinned: bool = False
+    group: str | None = None
 
     def over(self, origin: Origin | None) -> Origin:
-        """Return the origin with these tags, this note and this pin."""
+        """Return the origin with these tags, this note, this group and this pin."""
         origin = origin or Origin()
+        config = origin.config if self.group is None else {**origin.config, GROUP: self.group}
         return replace(
             origin,
             tags=origin.tags if self.tags is None else self.tags,
             note=origin.note if self.note is None else self.note,
             pinned=self.pinned,
+            config=config,
         )
 
     def with_changes(self, changes: dict[str, Any]) -> Annotations:
         """Return them with what a person has changed; raise `SMDebugValueError` for what cannot be kept."""
-        known = {"tags", "note", "pinned"}
+        known = {"tags", "note", "pinned", "group"}
         if not changes or not changes.keys() <= known:
             raise SMDebugValueError(f"give at least one of {', '.join(sorted(known))}, and nothing else")
         found = dict(changes)
@@ -55,6 +63,11 @@ class Annotations:
         note = found.get("note", "")
         if not isinstance(note, str) or len(note) > LONGEST_NOTE:
             raise SMDebugValueError(f"note must be a text of at most {LONGEST_NOTE:,} characters")
+        group = found.get("group")
+        if group is not None:
+            if not isinstance(group, str) or len(group) > LONGEST_GROUP:
+                raise SMDebugValueError(f"group must be a text of at most {LONGEST_GROUP} characters")
+            found["group"] = " ".join(group.split()) or None
         if not isinstance(found.get("pinned", False), bool):
             raise SMDebugValueError("pinned must be true or false")
         return replace(self, **found).without_secrets()
@@ -65,6 +78,7 @@ class Annotations:
             self,
             tags=None if self.tags is None else tuple(redacted_command(self.tags)),
             note=None if self.note is None else redacted(self.note),
+            group=None if self.group is None else redacted(self.group),
         )
 
     def encode(self) -> bytes:
@@ -75,6 +89,7 @@ class Annotations:
             "tags": None if clean.tags is None else list(clean.tags),
             "note": clean.note,
             "pinned": clean.pinned,
+            "group": clean.group,
         }
         return (json.dumps(content, ensure_ascii=True, indent=1) + "\n").encode()
 
@@ -82,13 +97,14 @@ class Annotations:
     def parse(cls, data: bytes, place: str = ANNOTATIONS) -> Annotations:
         """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object."""
         content = object_in(data, place, MAX_BYTES)
-        tags, note = content.get("tags"), content.get("note")
+        tags, note, group = content.get("tags"), content.get("note"), content.get("group")
         if isinstance(tags, list):
             tags = tuple(tag[:LONGEST_TAG] for tag in tags[:MOST_TAGS] if isinstance(tag, str))
         return cls(
             tags if isinstance(tags, tuple) else None,
             note[:LONGEST_NOTE] if isinstance(note, str) else None,
             content.get("pinned") is True,
+            group[:LONGEST_GROUP] if isinstance(group, str) and group else None,
         ).without_secrets()
 
 

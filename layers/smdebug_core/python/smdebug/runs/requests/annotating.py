@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from smdebug.exceptions import AccessDenied, DamagedFile, SMDebugRuntimeError
 from smdebug.files.names import ANNOTATIONS
-from smdebug.files.notes.annotations import MAX_BYTES, Annotations
+from smdebug.files.notes.annotations import GROUP, MAX_BYTES, Annotations
+from smdebug.files.notes.origin import Origin
 from smdebug.storage import Storage
 from smdebug.trials.note_content import note_content, place_of_note
 from smdebug.trials.origin_reading import read_origin_alone
@@ -17,12 +18,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class Annotated(NamedTuple):
-    """The tags, the note and the pin of a run, and the version that a change names."""
+    """The tags, the note, the pin and the group of a run, and the version that a change names."""
 
     tags: tuple[str, ...]
     note: str
     pinned: bool
     version: str
+    group: str | None = None
 
 
 def annotations_of(storage: Storage) -> Annotated:
@@ -46,9 +48,14 @@ def annotate(storage: Storage, changes: dict[str, Any], version: str) -> Annotat
             storage.write(ANNOTATIONS, new.encode())
         except AccessDenied as error:
             raise SMDebugRuntimeError(
-                f"The run is read-only for this server, so tags and note were not saved: {error}"
+                f"The run is read-only here, so tags and note were not saved: {error}"
             ) from error
         return _read(storage)[1]
+
+
+def _group_of(origin: Origin) -> str | None:
+    group = origin.config.get(GROUP)
+    return None if group is None else str(group)
 
 
 def _read(storage: Storage) -> tuple[Annotations, Annotated]:
@@ -61,4 +68,4 @@ def _read(storage: Storage) -> tuple[Annotations, Annotated]:
     except DamagedFile:  # what is written now can be read all the same
         origin = written.over(None)
     version = "" if data is None else hashlib.sha256(data).hexdigest()[:16]
-    return written, Annotated(origin.tags, origin.note, origin.pinned, version)
+    return written, Annotated(origin.tags, origin.note, origin.pinned, version, _group_of(origin))
