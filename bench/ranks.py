@@ -11,6 +11,7 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.observations.replicas import Difference, Digests, absent, differences
+from smdebug.trials.observations.worker_parts import WorkerParts
 from smdebug_default_rules.ranks.missing_rank import MissingRank
 from smdebug_default_rules.ranks.ranks_alike import RanksAlike
 from smdebug_default_rules.ranks.replicas_differ import ReplicasDiffer
@@ -25,6 +26,7 @@ class Compared:
     """Digests of all workers in memory, as the observations of a run hand them out."""
 
     expected_workers = WORKERS
+    are_beside = False
 
     def __init__(self, differing_workers: int):
         random = np.random.default_rng(0)
@@ -44,14 +46,19 @@ class Compared:
         roots = {worker: each["parameters"] for worker, each in self._roots.items()}
         return differences(roots, self._digests.__getitem__)
 
+    def parts(self, step: int) -> Mapping[str, WorkerParts]:
+        return {}
+
     def absent_workers(self, step: int, *, least_present: int = 2) -> list[str]:
         return absent(self._roots, WORKERS)
 
 
 def seconds(differing_workers: int) -> float:
     """The seconds of one step of which so many workers differ from all others."""
-    seen: Any = SimpleNamespace(step=5, mode=ModeKeys.TRAIN, statistics=lambda kind: None)
-    trial: Any = SimpleNamespace(observations=Compared(differing_workers))
+    seen: Any = SimpleNamespace(step=10, mode=ModeKeys.TRAIN, facts={}, statistics=lambda kind: None)
+    trial: Any = SimpleNamespace(
+        observations=Compared(differing_workers), mode_modestep=lambda step: (ModeKeys.TRAIN, step)
+    )
     fastest = float("inf")
     for _ in range(TRIES):
         differ, alike, missing = ReplicasDiffer(trial), RanksAlike(trial), MissingRank(trial)

@@ -98,7 +98,7 @@ ARROWS = {
         "logger",
     },
     "export": {"files", "storage", "numbers", "trials", "runs", "reports.writing", "sinks"},
-    "sinks": {"diagnosis", "storage.whole_file"},
+    "sinks": {"diagnosis", "storage", "files.names"},
     "importing": {"files", "storage", "config", "saving", "trials.observations.loss_names"},
     "reports": {"storage", "trials", "runs", "service.records", "rules", "diagnosis", "ui"},
     "notebook": {"reports", "runs", "trials", "service.records", "ui.embedding"},
@@ -144,6 +144,7 @@ ARROWS = {
     "compatibility": {"files", "storage", "config", "numbers", "logger", "saving", "trials"},
     "jax": {"saving", "config", "trials", "numbers"},
     **{around_torch: {"saving", "pytorch"} for around_torch in ("huggingface", "lightning")},
+    "sweeps": {"launching", "saving", "runs", "diagnosis", "logger"},
     # It looks for the frameworks by name, when they are there.
     "launching": {"saving", "config", "logger"},
     "run": {"launching"},  # the address of `python -m smdebug.run`
@@ -335,10 +336,13 @@ def test_a_built_in_rule_is_written_as_a_user_would(room):
         "smdebug.numbers.conditions",
         "smdebug.rules.robust",
         "smdebug.rules.rule_sets",
+        "smdebug.numbers.rank_times",
         "smdebug.numbers.rows",
+        "smdebug.files.notes.stalls",
         "smdebug.files.observations",
         "smdebug.trials.observations.one_step",
         "smdebug.trials.observations.statistics_matrix",
+        "smdebug.trials.observations.worker_parts",
     }
     wrong = [
         f"{path.relative_to(RULES)} -> {name}"

@@ -52,6 +52,7 @@ _ENTRIES = (
     ("layers", "ComputePrecision", "Layers that do not compute in the declared precision."),
     ("loss", "LossScale", "A loss scale of mixed precision that collapses."),
     ("values", "ElementCorruption", "Single values that no computation explains."),
+    ("values", "ComputedTwice", "Steps that give other bits when they are computed again."),
     ("loss", "LossSpike", "A loss or an input that jumps at one step."),
     ("values", "NonFiniteValues", "Values that are not finite, or that grow without bound."),
     ("gradients", "GradientFlow", "Gradients that vanish before they reach the first layers."),
@@ -83,6 +84,7 @@ _ENTRIES = (
     ("ranks", "ReplicasDiffer", "Parameters that should be equal on all ranks but are not."),
     ("ranks", "RanksAlike", "Inputs that should differ between ranks but are equal."),
     ("ranks", "MissingRank", "A rank that misses steps of the others."),
+    ("ranks", "SlowRank", "A rank that the others wait for at every step."),
 )
 
 

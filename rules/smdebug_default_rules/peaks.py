@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 _QUARTERS = 4  # levels to a factor of two: a peak is off by an eighth at most
 _LEAST = -40  # the exponent of the smallest peak; smaller values count as that
+_DIGITS = 50  # binary digits of a float64 after its sign, exponent and quarter
+_OFFSET = (1023 + _LEAST) * _QUARTERS - 1
 _TOP = 255  # a value of 2**23 or more, or of infinity
 _NONE = 0
 _ENOUGH = 16
@@ -65,13 +67,12 @@ class Peaks:
 
 
 def _levels(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The level of each value, in arithmetic that is exact on every machine."""
-    fractions, exponents = np.frexp(np.abs(values))
-    is_finite = np.isfinite(values)
-    quarters = np.where(is_finite, fractions * 2 * _QUARTERS - _QUARTERS, 0).astype(np.int64)
-    levels = 1 + (exponents.astype(np.int64) - 1 - _LEAST) * _QUARTERS + quarters
-    levels = np.where(values == 0, 1, np.clip(levels, 1, _TOP))
-    return np.where(is_finite, levels, np.where(np.isnan(values), _NONE, _TOP))
+    """The level of each value, read from its bits: the exponent, and the first two digits of the fraction."""
+    sizes = np.abs(values)
+    levels = (sizes.view(np.int64) >> _DIGITS) - _OFFSET
+    np.minimum(np.maximum(levels, 1, out=levels), _TOP, out=levels)
+    levels[np.isnan(sizes)] = _NONE
+    return levels
 
 
 def _values_of_levels() -> NDArray[np.float64]:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from smdebug.numbers.batches import batch_facts, distinct_rows, label_facts
+from smdebug.numbers.batches import (
+    MOST_DIGESTS,
+    batch_facts,
+    digests_of,
+    distinct_rows,
+    label_facts,
+    row_digests,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,23 @@ def test_labels_are_whole_numbers_or_rows_with_a_single_1(labels, seen, largest,
 )
 def test_targets_of_a_regression_have_no_balance(targets):
     assert label_facts(targets) == {}
+
+
+def test_equal_rows_have_equal_digests_and_the_smallest_of_many_are_kept():
+    rows = np.random.default_rng(0).normal(size=200)
+    kept = digests_of(row_digests(rows))
+    assert kept == sorted(kept)
+    assert len(kept) == MOST_DIGESTS
+    assert digests_of(row_digests(rows[::-1])) == kept
+    single = {digest for row in rows for digest in digests_of(row_digests(np.array([row])))}
+    assert kept == sorted(single)[:MOST_DIGESTS]
+
+
+def test_rows_that_are_not_finite_have_no_digest():
+    assert row_digests(np.array([np.nan, np.inf])) is None
+    assert len(digests_of(row_digests(np.array([np.nan, 1.0])))) == 1
+
+
+@pytest.mark.parametrize("damaged", ["no base64!", "AAA", 7])
+def test_damaged_digests_are_none(damaged):
+    assert digests_of(damaged) == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from smdebug.numbers.targets import MAX_COLUMNS, MAX_COUNTED, class_facts, number_facts
+from smdebug.numbers.targets import MAX_COLUMNS, MAX_COUNTED, class_facts, constant_cost, number_facts
 
 
 def test_labels_are_counted_without_those_that_the_criterion_ignores():
@@ -40,3 +40,20 @@ def test_columns_are_listed_up_to_a_number_and_only_if_all_values_are_finite():
     assert "means" not in number_facts(np.zeros((2, MAX_COLUMNS + 1)))
     assert number_facts(np.array([1.0, np.nan])) == {"target_rows": 2, "columns": 1}
     assert number_facts(np.zeros((0, 2))) == {}
+
+
+@pytest.mark.parametrize(("knee", "scale"), [(0.0, 1.0), (0.5, 1.0), (2.0, 2.0)])
+def test_the_cost_of_a_constant_is_the_lowest_error_of_any(knee, scale):
+    targets = np.random.default_rng(0).exponential(size=(501, 2))
+
+    def cost(constant):
+        apart = np.abs(targets - constant)
+        small = apart**2 / (2 * knee) if knee else apart
+        return scale * np.where(apart < knee, small, apart - knee / 2).mean(0)
+
+    best = np.min([cost(constant) for constant in np.linspace(0, 3, 301)], axis=0).mean()
+    assert constant_cost(targets, knee, scale) == pytest.approx(best, rel=0.02)
+
+
+def test_targets_that_are_not_finite_cost_nothing_that_is_known():
+    assert constant_cost(np.array([1.0, np.nan])) is None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from smdebug import modes
+from smdebug.trials.observations.worker_parts import Part, WorkerParts
 from smdebug_default_rules.catalog import CATALOG
 from tests.smdebug_default_rules.made_runs import PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
@@ -384,15 +385,19 @@ def test_a_loss_has_diverged_since_its_first_step_however_long_ago():
 # Ranks
 
 
-def replicas(*steps, names=("body", "norm"), varied=True):
-    """At which steps ReplicasDiffer fires; each step names what each rank's parameters contain."""
+def replicas(*steps, names=("body", "norm"), varied=True, parts=()):
+    """At which steps ReplicasDiffer fires; each step names what each rank's parameters contain.
+
+    Of `parts`, too: what each rank, the first of a mesh of its own, holds of `body` at each step.
+    """
     rule_steps = Steps()
     fired = []
-    now = {}
+    now, held = {}, {}
     observations = SimpleNamespace(
         exist=True,
         roots=lambda step: {worker: {"parameters": "".join(of)} for worker, of in now.items()},
         differing=lambda step: differing(now, names),
+        parts=lambda step: held,
     )
     made = CATALOG["ReplicasDiffer"].load()(SimpleNamespace(observations=observations))
     for step in steps:
@@ -401,6 +406,10 @@ def replicas(*steps, names=("body", "norm"), varied=True):
         rule_steps.write()
         seen = rule_steps.seen[-1]
         now = {f"worker_{rank}": of for rank, of in enumerate(step)}
+        held = {
+            f"worker_{rank}": WorkerParts({"body": Part(rank, (("tp", 0),), (ord(of), 1))})
+            for rank, of in enumerate(parts[len(rule_steps.seen) - 1] if parts else "")
+        }
         made._begin_evidence()
         made.observed = lambda _, seen=seen: seen
         if made.invoke_at_step(seen.step):
@@ -441,6 +450,19 @@ def test_replicas_differ_if_they_were_equal_or_most_are(steps, fired):
 
 def test_zeros_that_are_equal_beside_shards_are_no_replicas():
     assert replicas(("aa", "ab"), ("ba", "ab"), varied=False) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "varied", "fired"),
+    [
+        (["aa", "bb", "bb"], True, []),
+        (["aa", "ab", "ab"], True, [(1, ["body"]), (2, ["body"])]),
+        (["ab", "cd", "cd"], True, []),  # such as stages of a pipeline, whose layers have the same names
+        (["aa", "ab", "ab"], False, []),  # ones are equal without being copies
+    ],
+)
+def test_parts_on_meshes_of_their_own_are_copies_if_they_once_were(parts, varied, fired):
+    assert replicas(("aa", "aa"), ("bb", "bb"), ("cc", "cc"), parts=parts, varied=varied) == fired
 
 
 def test_replicas_differ_since_the_step_at_which_they_parted():

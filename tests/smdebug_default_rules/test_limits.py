@@ -121,7 +121,11 @@ IN_EVALUATION = {"training": False, "gradients": False, "optimizer_steps": False
         ({"training": False, "modules": MODULES}, False),  # nothing depends on the mode
         ({"training": False, "optimizer_steps": False}, False),
         ({"training": True}, False),
-        ({"training": True, "gradients": False, "optimizer_steps": False}, True),
+        ({"training": True, "gradients": False, "optimizer_steps": False, "loss": None}, True),
+        (
+            {"training": True, "gradients": False, "optimizer_steps": False},
+            False,
+        ),  # a teacher: another is trained
         ({"training": True, "gradients": False, "optimizer_steps": False, "modules": MODULES}, False),
         ({"training": True, "gradients": None, "optimizer_steps": False}, False),
         ({"training": True, "gradients": False}, False),
@@ -144,7 +148,7 @@ def test_modules_are_in_the_wrong_mode_if_the_step_shows_it(facts, fired):
 def test_a_training_mode_without_a_loss_is_no_evaluation():
     steps = Steps()
     steps.lasting["modules"] = DROPOUT
-    steps.facts |= {"training": True, "gradients": False, "optimizer_steps": False}
+    steps.facts |= {"training": True, "gradients": False, "optimizer_steps": False, "loss": None}
     steps.loss = None
     assert fires(steps.write(), "ModuleModes") == []
     assert fires(steps.skip(1.0).write(), "ModuleModes") == []  # a loss of another step

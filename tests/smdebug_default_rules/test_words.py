@@ -17,6 +17,7 @@ from tests.smdebug_default_rules import test_limits_of_trees_and_ranks as trees
 from tests.smdebug_default_rules.inputs.test_token_labels import written as labels_of_tokens
 from tests.smdebug_default_rules.made_runs import PARAMETERS
 from tests.smdebug_default_rules.made_steps import Steps
+from tests.smdebug_default_rules.values.test_computed_twice import ONCE, SAME, twice
 from tests.smdebug_default_rules.words import more_runs
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -173,7 +174,9 @@ SENTENCES = [
     ),
     (
         "ModuleModes",
-        lambda: limits.story({"modules": limits.DROPOUT, "gradients": False, "optimizer_steps": False}),
+        lambda: limits.story(
+            {"modules": limits.DROPOUT, "gradients": False, "optimizer_steps": False, "loss": None}
+        ),
         True,
         False,
         0,
@@ -584,6 +587,14 @@ SENTENCES = [
         20,
         "The divergence of the latent code from its prior is 0.002 nats over 8 dimensions since step 20: "
         "the decoder gets noise",
+    ),
+    (
+        "ComputedTwice",
+        lambda: more_runs.OfRanks(twice(_1=SAME, _2=SAME, _3=ONCE), range(4)),
+        0,
+        5,
+        3,
+        "Computed again, the output of fc1 at step 3 is not what the training used",
     ),
 ]
 

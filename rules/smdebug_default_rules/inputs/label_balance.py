@@ -160,7 +160,9 @@ class LabelBalance(DefaultRule):
             return
         changes = float(term.get("changes", 0))
         falls = rising + changes <= 1 + 2 * ROUNDING
-        is_sorted = (rising == 1 or falls) and changes * (rows - 1) >= LEAST_CHANGES and term.get("means")
+        is_sorted = (
+            (rising == 1 or falls) and round(changes * (rows - 1)) >= LEAST_CHANGES and term.get("means")
+        )
         self.direction = self.direction or (1 if rising == 1 else -1)
         if not is_sorted or (rising == 1) != (self.direction == 1):
             self.is_mixed = True

@@ -7,14 +7,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from smdebug.mode_keys import TRAINING
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule, Retired
-from smdebug_default_rules.tensors import Modules
+from smdebug_default_rules.tensors import Modules, Parameters
+
+LEAST_STEPS, LEAST_SEEN = 30, 5
+"""A model whose values are the same over so many steps, and at so many saved ones, is not trained."""
+LEAST_STEPS_OF_A_COPY = 1000
+"""A model of the trained one's shapes may be a target network, which follows after so many steps at most."""
 
 
 class ModuleModes(DefaultRule):
-    """Fires when dropout or batch statistics are in the mode that the step is not."""
+    """Fires when dropout or batch statistics are in the mode that the step is not.
+
+    Also when a model that is not trained drops values of what another is trained with, as a teacher.
+    """
 
     cause = "mode mismatch"
     needs = "it is not known whether modules were in training mode"
@@ -30,12 +39,14 @@ class ModuleModes(DefaultRule):
         "evaluated": "The model is evaluated in training mode",
         "others": "A layer stays in training mode in evaluation",
         "dropout": "Dropout is active in evaluation",
+        "teacher": "A model that is not trained drops values",
     }
     _ADVICE: ClassVar[dict[str, str]] = {
         "trained": "Call model.train() before the training loop, and again after each evaluation.",
         "evaluated": "Call model.eval() before the evaluation, and model.train() after it.",
         "others": "Look for a call of .train() on this layer after model.eval(), and call model.eval() last.",
         "dropout": "Give F.dropout the argument training=self.training, or use nn.Dropout.",
+        "teacher": "Call .eval() on it before the training loop, after any .train() of a module around it.",
     }
 
     has_trained = Retired()
@@ -43,9 +54,13 @@ class ModuleModes(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
+        self.teacher: dict[str, Any] = {}
+        """The model beside the trained one that drops values, and since when it is the same."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
+        if seen.mode in TRAINING:
+            yield from self._of_a_teacher(seen)
         if "training" not in facts:
             self.looked = False
             return
@@ -69,13 +84,44 @@ class ModuleModes(DefaultRule):
                 advice=(self._ADVICE[key],),
             )
 
+    def _of_a_teacher(self, seen: ObservedStep) -> Iterator[Finding]:
+        """What a model returns while it drops values differs from call to call, and teaches noise."""
+        teacher = seen.facts.get("teacher")
+        if not isinstance(teacher, Mapping):
+            return
+        kept = {key: teacher.get(key) for key in ("model", "module", "values")}
+        if kept != {key: self.teacher.get(key) for key in kept}:
+            self.teacher = {**kept, "since": seen.step, "seen": 0}
+        if teacher.get("calls") != 1 or not _is_of_the_batch(teacher, seen.facts):
+            self.teacher["seen"] = 0  # it is asked several times on purpose, or makes the inputs of the model
+            return
+        self.teacher["seen"] += 1
+        steps = seen.step - self.teacher["since"]
+        least = LEAST_STEPS_OF_A_COPY if teacher.get("is_copy") else LEAST_STEPS
+        if steps < least or self.teacher["seen"] < LEAST_SEEN:
+            return
+        name = ".".join(part for part in (str(kept["model"]), str(kept["module"])) if part)
+        rate = float(teacher["rate"])
+        yield self.finding(
+            f"{kept['model']} gets the batches of the trained model and is not trained itself, but {name} "
+            f"drops {rate:.0%} of its values: what it returns for one row differs from call to call",
+            since=self.teacher["since"],
+            tensor=name,
+            statistic="dropout",
+            value=rate,
+            limit=0.0,
+            title=self._TITLES["teacher"],
+            why=(f"Dropout of {rate:g} is active, and its weights have not changed for {steps} steps",),
+            advice=(self._ADVICE["teacher"],),
+        )
+
     def _mismatches(
         self, seen: ObservedStep, dependent: list[str], steps: bool
     ) -> Iterator[tuple[str, tuple[str, str]]]:
         facts, modules = seen.facts, Modules.of(seen)
         training, gradients = facts["training"], facts.get("gradients")
         # Without gradients it is a teacher that was called, and another model is trained.
-        if steps and not training and dependent and gradients is not False:
+        if steps and not training and dependent and gradients is not False and _learns(seen):
             yield (
                 "trained",
                 (
@@ -84,7 +130,9 @@ class ModuleModes(DefaultRule):
                     f"{modules.described(dependent[0])} behaves as in evaluation",
                 ),
             )
-        if training and gradients is False and dependent and not steps and _has_loss(seen):
+        # With a backward pass the loss is that of another model, which this one teaches.
+        is_evaluated = not steps and facts.get("loss") is None and _has_loss(seen)
+        if training and gradients is False and dependent and is_evaluated:
             yield (
                 "evaluated",
                 (
@@ -120,6 +168,12 @@ class ModuleModes(DefaultRule):
             )
 
 
+def _is_of_the_batch(teacher: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Whether the model is given rows of the form that the trained one is given."""
+    shape = list(teacher.get("shape") or ())
+    return len(shape) > 1 and any(list(given[1:]) == shape[1:] for given in facts.get("shapes") or ())
+
+
 def _numbers(key: str, facts: Mapping[str, Any], modules: Modules, dependent: list[str]) -> tuple[str, ...]:
     """How much of the model behaves differently."""
     if key == "dropout":
@@ -132,7 +186,22 @@ def _numbers(key: str, facts: Mapping[str, Any], modules: Modules, dependent: li
 
 
 def _has_loss(seen: ObservedStep) -> bool:
-    return bool(np.any(seen.series("loss")[:, 0] == seen.step))
+    rows = seen.series("loss")
+    if not np.any(rows[:, 0] == seen.step):
+        return False
+    # A model that is called several times for each loss teaches another one.
+    evaluated = rows[(rows[:, 0] == seen.step) & (rows[:, 1] == seen.mode.value), 2]
+    return len(evaluated) < 2 or bool(np.diff(evaluated).min() <= 1)
+
+
+def _learns(seen: ObservedStep) -> bool:
+    """Whether any parameter of the model has a gradient or an update, as far as these are known."""
+    table, root = Parameters.of(seen), Modules.of(seen).root
+    if table is None:
+        return True
+    own = np.array([name.startswith(f"{root}_") for name in table.names], bool)
+    moves: Any = table.has_gradient | (table.update("abs_mean") > 0)
+    return bool(moves[own].any() or not own.any())
 
 
 def _after_dropout(seen: ObservedStep) -> str:

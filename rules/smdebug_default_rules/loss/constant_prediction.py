@@ -20,12 +20,16 @@ GAIN = 0.02
 """A loss lower than that of the constant by less than this share is no better."""
 SURE = 3.0
 """A gain of this many standard errors is a gain, however small."""
+FAR = 1.1
+"""Above this, a model has not reached the constant yet, which absolute errors approach at a steady pace."""
 _LEAST_LOSS = 1e-3
 """Below this share of their square (or in nats), targets have nothing to be learnt."""
 SQUARED, CROSS_ENTROPY = "mean squared error", "cross entropy"
+ABSOLUTE = ("mean absolute error", "smooth L1", "Huber")
 YES_OR_NO = ("binary cross entropy", "binary cross entropy with logits")
 NAMES = {
     SQUARED: "the variance of the targets",
+    **dict.fromkeys(ABSOLUTE, "the error of their median"),
     **dict.fromkeys((CROSS_ENTROPY, *YES_OR_NO), "the entropy of the labels"),
 }
 
@@ -79,6 +83,8 @@ def why_unknown(seen: ObservedStep) -> str:
         return "" if term.get("counts") else "the classes of the labels were not saved"
     if not term.get("means") or term.get("target_rows") != term.get("rows"):
         return "the means of the targets were not saved"
+    if term["criterion"] in ABSOLUTE and "constant" not in term:
+        return "the error of the targets' median was not saved"
     if term["criterion"] in YES_OR_NO and not 0 <= term["lowest"] <= term["highest"] <= 1:
         return "the labels are not between 0 and 1"
     return ""
@@ -122,6 +128,8 @@ def compared(kept: Mapping[str, Any]) -> Compared | None:
     loss, constant = (sum(values) / len(samples) for values in list(zip(*samples, strict=True))[1:3])
     if constant < _least(kept):
         return None
+    if kept["criterion"] in ABSOLUTE and loss > FAR * constant:
+        return None
     gains = [sample.constant - sample.loss for sample in samples]
     mean = sum(gains) / len(gains)
     spread = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1))
@@ -129,12 +137,13 @@ def compared(kept: Mapping[str, Any]) -> Compared | None:
 
 
 def _least(kept: Mapping[str, Any]) -> float:
-    if kept["criterion"] != SQUARED:
+    if kept["criterion"] not in (SQUARED, *ABSOLUTE):
         return _LEAST_LOSS
     squares = [
         mean * mean + variance for mean, variance in zip(kept["means"], kept["variances"], strict=True)
     ]
-    return float(_LEAST_LOSS**2 * sum(squares) / len(squares))
+    square = sum(squares) / len(squares)
+    return float(_LEAST_LOSS * square**0.5 if kept["criterion"] != SQUARED else _LEAST_LOSS**2 * square)
 
 
 def _is_of_classes(term: Mapping[str, Any]) -> bool:
@@ -175,6 +184,8 @@ def _cost(kept: Mapping[str, Any], term: Mapping[str, Any]) -> float:
         total = kept["rows"]
         cost = -sum(count * math.log(kept["counts"][name] / total) for name, count in term["counts"])
         return float(cost / term["targets"])
+    if term["criterion"] in ABSOLUTE:  # of the median of these rows, which is closer to them than that of all
+        return float(term["constant"] * (1 + 1 / term["target_rows"]))
     costs = []
     for mean, variance, constant in zip(term["means"], term["variances"], kept["means"], strict=True):
         if term["criterion"] == SQUARED:

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.robust import best_so_far, median, remember
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+from smdebug_default_rules.loss import shared_rows, strong_dropout
+from smdebug_default_rules.tensors import Modules
 
 PATIENCE = 3
 WORSE = 1.15
@@ -34,7 +36,9 @@ LEAST_OF_FALL = 0.03
 class Generalisation(DefaultRule):
     """Fires when validation gets worse for several validations in a row while training gets better.
 
-    If validation never got better than it was at first, the model memorises.
+    If validation never got better than it was at first, the model memorises. It also fires when
+    all batches of the validation have rows that the training has, too, and when dropout of 0.85 or more keeps
+    the training loss high while validation, without it, is far lower.
     """
 
     cause = "overfitting"
@@ -53,6 +57,11 @@ class Generalisation(DefaultRule):
             "Prepare the inputs of the validation as those of the training: the same scaling and "
             "normalisation, with the mean and the standard deviation of the training data.",
         ),
+        "shared rows": (
+            "Split once, before anything is copied, oversampled or augmented, and keep the indices of both "
+            "parts: random_split with a seeded generator, or train_test_split called a single time.",
+            "If rows belong together, as those of one patient do, split by that group.",
+        ),
     }
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
@@ -70,12 +79,20 @@ class Generalisation(DefaultRule):
         self.first_training: list[float] = []
         self.inputs: dict[str, list[Any]] = {}
         """Name, mean and spread of the first input, in training and in validation."""
+        self.rows, self.batches = shared_rows.empty(), 0
+        self.losses = 0
+        """The number of losses of the training."""
+        self.dropped: list[Any] = []
+        """The module that drops nearly all values, and its rate."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
             return
         self._note_inputs(seen)
+        shared_rows.add(self.rows, seen)
+        if seen.mode in TRAINING:
+            self.dropped = list(strong_dropout.dropped(seen.facts) or ())
         rows = seen.series("loss")
         if self.first_step is None:
             self.first_step = seen.step
@@ -89,7 +106,56 @@ class Generalisation(DefaultRule):
             if not self.number and seen.mode is not ModeKeys.EVAL:
                 self.lacks("no validation loss was saved")
             return
+        yield from self._shares_rows(seen)
+        yield from self._held_back(seen)
         yield from self._judged()
+
+    def _shares_rows(self, seen: ObservedStep) -> Iterator[Finding]:
+        found = shared_rows.shared(self.rows, max(self.number, self.batches))
+        if found is None:
+            return
+        yield self.finding(
+            f"About {found.share:.0%} of the rows of the validation are rows of the training: its loss says "
+            "little about new data",
+            cause="shared rows",
+            since=found.since,
+            tensor=Modules.of(seen).input or "loss",
+            statistic="share of the validation that is trained on",
+            value=found.share,
+            limit=shared_rows.SHARED,
+            title="The model is validated on rows that it learns from",
+            why=(
+                f"{found.shared} of {found.rows} rows of the validation that were compared are bit-equal to "
+                "rows of saved training steps",
+            ),
+            advice=self.advice["shared rows"],
+        )
+
+    def _held_back(self, seen: ObservedStep) -> Iterator[Finding]:
+        start = median(self.first_training) if self.first_training else math.nan
+        if not self.dropped or not strong_dropout.holds_back(
+            start, self.training, self.validation, self.losses
+        ):
+            return
+        module, rate = self.dropped
+        name = Modules.of(seen).described(module)
+        yield self.finding(
+            f"The training loss is {self.training[-1]:.4g} after {self.losses} steps and began at "
+            f"{start:.4g}, while the validation loss is {self.validation[-1]:.4g}: dropout in {name} sets "
+            f"{rate:.0%} of the values to 0 in training",
+            cause="not learning",
+            since=self.first_step or 0,
+            tensor=module,
+            statistic="dropout",
+            value=rate,
+            limit=strong_dropout.STRONG,
+            title="Dropout leaves too little to learn from",
+            why=(
+                f"p={rate:g}: one value in {1 / max(1 - rate, 0.001):.0f} is left",
+                f"Training {self.training[-1]:.4g}, validation {self.validation[-1]:.4g}",
+            ),
+            advice=(strong_dropout.advice(name, rate),),
+        )
 
     def _validated(self, step: int, value: float) -> None:
         if not self.number:
@@ -103,8 +169,10 @@ class Generalisation(DefaultRule):
             mean, level = rounded((self.sum / self.number, median(self.recent)))
             self.validation = [*self.validation, mean][-MOST_KEPT:]
             self.training = [*self.training, level][-MOST_KEPT:]
+            self.batches = max(self.batches, self.number)
             self.sum, self.number, self.recent = 0.0, 0, []
         if math.isfinite(value):
+            self.losses += 1
             remember(self.recent, (value,), RECENT)
             if len(self.first_training) < 10:
                 self.first_training.append(value)

@@ -46,6 +46,7 @@ _ERRORS = frozenset(
     (
         "cross entropy",
         "mean squared error",
+        "mean absolute error",
         "smooth L1",
         "Huber",
         "binary cross entropy",
@@ -54,7 +55,7 @@ _ERRORS = frozenset(
     )
 )
 """Criteria that are 0 at best."""
-_REGRESSIONS = frozenset(("mean squared error", "smooth L1", "Huber"))
+_REGRESSIONS = frozenset(("mean squared error", "mean absolute error", "smooth L1", "Huber"))
 _RANGES = {"ReLU": (0.0, math.inf), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
 """What a model can return that ends with such a layer."""
 _LEAST_TARGETS = 8

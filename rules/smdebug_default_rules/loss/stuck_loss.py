@@ -14,7 +14,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
-from smdebug_default_rules.loss import constant_prediction
+from smdebug_default_rules.loss import constant_prediction, repeated_value, strong_dropout
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.scales import large_targets, tiny_inputs
 from smdebug_default_rules.tensors import Modules
@@ -44,6 +44,11 @@ _ITSELF = (
     "Look at where the targets come from: a teacher or a reference that is the trained model itself, or a "
     "copy of it, gives what the model gives. Make the student another model, or load the teacher's weights."
 )
+_REPEATS = (
+    "Look at some windows of a batch: the steps before the last one, and other features, have to differ "
+    "from row to row. Then predict the change, target - last value, and add the last value to the output."
+)
+LEAST_OF_FORECAST = 400
 LEAST_BESIDE_A_CONSTANT = 300
 """A model may need this many steps to bring its output to the height of the targets, or past a plateau."""
 
@@ -53,6 +58,7 @@ class StuckLoss(DefaultRule):
 
     It also fires when the loss is no better than that of always predicting the same: the mean of the targets,
     or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
+    A forecast has to be better than the last value of its input, too.
     And it fires for an error that is zero from the first step on: the model is compared with itself.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
@@ -88,6 +94,7 @@ class StuckLoss(DefaultRule):
         self.classes = 0
         self.rows = 0
         self.targets = constant_prediction.empty()
+        self.forecasts = repeated_value.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
@@ -108,6 +115,7 @@ class StuckLoss(DefaultRule):
             return
         term = terms[0] if is_known else {}
         constant_prediction.add(self.targets, seen)
+        repeated_value.add(self.forecasts, seen)
         is_slow = self.classes == 2 or _has_sigmoids(seen)
         least = LEAST_OF_SLOW if is_slow else LEAST_LOSSES
         self.rows = max(self.rows, int(term.get("rows") or 0))
@@ -175,8 +183,12 @@ class StuckLoss(DefaultRule):
         )
 
     def _case(self, seen: ObservedStep, has_risen: bool = False) -> dict[str, Any]:
-        """The numbers that convince, and what to try: scales that explain it come before the labels."""
-        hints = [hint for hint in (large_targets(seen), tiny_inputs(seen)) if hint is not None]
+        """The numbers that convince, and what to try: dropout and scales come before the labels."""
+        hints = [
+            hint
+            for hint in (strong_dropout.hint(seen), large_targets(seen), tiny_inputs(seen))
+            if hint is not None
+        ]
         advice = self.advice["not learning"]
         if has_risen:
             advice = (
@@ -205,6 +217,7 @@ class StuckLoss(DefaultRule):
         found = constant_prediction.compared(self.targets)
         recent = self.blocks[len(self.blocks) // 2 :]
         if found is None or not found.is_no_better or slope_score(recent) <= -SIGNIFICANT:
+            yield from self._no_better_than_the_last_value(slope_score(recent))
             return
         name = constant_prediction.NAMES[self.targets["criterion"]]
         factor = abs((seen.facts.get("loss") or {}).get("factor") or 1.0)
@@ -222,6 +235,24 @@ class StuckLoss(DefaultRule):
             value=found.loss,
             limit=(1 - constant_prediction.GAIN) * found.constant,
             **self._case(seen, risen is not None),
+        )
+
+    def _no_better_than_the_last_value(self, slope: float) -> Iterator[Finding]:
+        found = repeated_value.compared(self.forecasts)
+        is_early = self.losses["count"] < LEAST_OF_FORECAST or slope <= -SIGNIFICANT
+        if is_early or found is None or not found.is_no_better:
+            return
+        yield self.finding(
+            f"The loss is {found.loss:.4g} after {self.losses['count']} steps, and repeating the last value "
+            f"of each input would give {found.constant:.4g}: the model has learnt no more than that",
+            since=self.losses["since"] or 0,
+            tensor="loss",
+            statistic="mean of the last losses",
+            value=found.loss,
+            limit=(1 - constant_prediction.GAIN) * found.constant,
+            title="The forecast is no better than the last value",
+            why=(f"Loss {found.loss:.4g}, and {found.constant:.4g} for the last value of each input",),
+            advice=(_REPEATS, *self.advice["not learning"][:1]),
         )
 
     def _risen(self, untrained: float) -> tuple[int, int, float] | None:

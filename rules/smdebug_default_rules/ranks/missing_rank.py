@@ -1,4 +1,4 @@
-"""A rank that misses steps of the others."""
+"""A rank that misses steps of the others, or for which they wait in vain."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ from typing import Any, ClassVar
 from smdebug.mode_keys import TRAINING
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+from smdebug_default_rules.base import BOTH, MOST_FINDINGS, Advice, DefaultRule
+from smdebug_default_rules.ranks.standing import Standing, standing, waits_in
 
 UNEVEN_STEPS = 10
+STANDS_ADVICE = (
+    "Show where it stands with py-spy dump --pid of that process. In a DataLoader: give it a timeout, and "
+    "try num_workers=0. In another collective: let all ranks make the same calls in the same order.",
+    "Let collectives fail instead of waiting: init_process_group(timeout=...).",
+)
+LOST_ADVICE = (
+    "Look at the log and the exit code of that process, and whether its machine ran out of memory (dmesg).",
+    "If it lives, py-spy dump --native --pid shows the call that holds the interpreter.",
+)
+SAME_ADVICE = (
+    "Look at the network between the machines. With NCCL, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
+    "TORCH_NCCL_DUMP_ON_TIMEOUT=1 keep its flight recorder, which names the collective of each rank.",
+)
 
 
 class MissingRank(DefaultRule):
     """Fires when a rank has saved no digests at a step at which all ranks do, once a later one was saved.
 
-    The last such step is judged when the run has ended.
+    The last such step is judged when the run has ended. While nothing is saved, it reads where each rank
+    stands, and fires for one that stands elsewhere than in the collective that the others wait in.
     """
 
     cause = "missing rank"
@@ -36,6 +51,8 @@ class MissingRank(DefaultRule):
         self.since: dict[str, int] = {}
         self.ten = -1
         """The last ten of the default plan's steps of which one was observed, where tensors are chosen."""
+        self.stalled: list[str] = []
+        """The ranks that were named in the silence after the last step."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         observations = self.base_trial.observations
@@ -43,15 +60,75 @@ class MissingRank(DefaultRule):
             self.lacks("the run has a single worker")
             return
         is_due = self._is_due(seen)
+        went_on, self.stalled = bool(self.stalled), []
         judged = self.waiting  # digests may arrive after a step: judge it when a later one is due
         if len(observations.roots(seen.step)) > 1:
             self.waiting, self.several = seen.step, True
         elif self.several and is_due:
             self.waiting = seen.step
         if judged is None or judged == self.waiting:
-            self.looked = False
+            self.looked = went_on  # a pause that is over resolves what was found in it
             return
         yield from self._absent(judged)
+
+    def invoke_in_silence(self, step: int, seconds: float | None) -> None:
+        """Judge where the ranks stand while nothing is saved after this step. Nothing is repeated."""
+        self.findings, self.looked, self.not_checked, self.skipped = [], False, None, {}
+        expected = self.base_trial.observations.expected_workers
+        found = standing(self.base_trial.stalls(), expected) if expected > 1 else None
+        if found is None:
+            return
+        named = [*found.behind, *found.lost] or ["all"]
+        if set(named) <= set(self.stalled):
+            return
+        self.stalled = sorted({*self.stalled, *named})
+        self.looked = True
+        self.findings = [*self._standing(found, step)][:MOST_FINDINGS]
+        self.raise_met(step, tuple(self.findings))
+
+    def _standing(self, found: Standing, step: int) -> Iterator[Finding]:
+        """Yield each rank for which the others wait, or that no rank is behind."""
+        where = ", ".join(sorted({*found.waits.values()}))
+        waiting = f"{len(found.waits)} rank{'s wait' if len(found.waits) != 1 else ' waits'} in {where}"
+        shared: dict[str, Any] = {
+            "since": step,
+            "statistic": "seconds that ranks wait",
+            "value": round(found.seconds, 1),
+        }
+        for worker, stall in found.behind.items():
+            place = waits_in(stall) or (stall.stack[0] if stall.stack else "a function that is not known")
+            yield self.finding(
+                f"{worker} has stood for {stall.seconds:.0f} s in {place}, in {stall.phase or 'a phase'} of "
+                f"step {stall.step}; {waiting}",
+                worker=worker,
+                limit=round(stall.limit, 1),
+                title=f"Rank {worker} stands while the others wait",
+                why=(
+                    f"It stands in: {' < '.join(stall.stack[:4])}",
+                    f"Others, for {found.seconds:.0f} s: {where}",
+                ),
+                advice=STANDS_ADVICE,
+                **shared,
+            )
+        for worker in found.lost:
+            yield self.finding(
+                f"{worker} says nothing, and {waiting} for {found.seconds:.0f} s: it has died, or runs no "
+                "Python",
+                worker=worker,
+                title=f"Rank {worker} has died or hangs",
+                why=(f"Others, for {found.seconds:.0f} s: {where}",),
+                advice=LOST_ADVICE,
+                **shared,
+            )
+        if not found.behind and not found.lost:
+            yield self.finding(
+                f"All {len(found.waits)} ranks have waited for {found.seconds:.0f} s in {where}: none is "
+                "behind",
+                title="All ranks wait in the same collective",
+                why=(f"All ranks, for {found.seconds:.0f} s: {where}",),
+                advice=SAME_ADVICE,
+                **shared,
+            )
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge the last step at which all ranks save: no more digests arrive.

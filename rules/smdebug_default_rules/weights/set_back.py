@@ -31,9 +31,9 @@ def followed(
     # A weight of two values alone, as clipping leaves, could be equal by chance.
     varies = table.column("abs_mean") < table.column("rms") * (1 - 1e-6)
     kept = {}
-    for place in where(changes & varies)[:MOST]:
-        name = table.names[place]
-        now = crc32(np.ascontiguousarray(table.values[place]).tobytes())
+    places = where(changes & varies)[:MOST]
+    for place, row in zip(places, np.ascontiguousarray(table.values[places]), strict=True):
+        name, now = table.names[place], crc32(row)
         before = known.get(name, (None, step, 0))
         kept[name] = [now, before[1], before[2] + 1] if before[0] == now else [now, step, 1]
     return kept

@@ -7,6 +7,7 @@ story prints what the tests want to know, as one line of JSON.
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import signal
@@ -140,6 +141,32 @@ def compared(run: str) -> None:
         train(run, ddp, steps=12, hook=False)
 
 
+def timed(run: str) -> None:
+    """Ranks that train for so many steps that all write the times of some of them."""
+    with smdebug.start(run):
+        train(run, ddp, steps=62, hook=False)
+
+
+def computed_twice(run: str) -> None:
+    """One bit of what the second rank computes is wrong at step 210, when steps 10 and 110 were repeated."""
+    calls = itertools.count()
+
+    def flip(module: nn.Module, args: Any, output: torch.Tensor) -> torch.Tensor | None:
+        return output * (1 + 2**-22) if next(calls) == 212 and distributed.get_rank() else None
+
+    def defective(model: nn.Module) -> nn.Module:
+        model.fc1.register_forward_hook(flip)  # type: ignore[union-attr]
+        return ddp(model)
+
+    alone, _ = train(run, ddp, steps=12, hook=False)
+    with smdebug.start(run + "-sound", compute_twice=1):
+        sound, _ = train(run, ddp, steps=12, hook=False)
+    pairs = zip(alone.parameters(), sound.parameters(), strict=True)
+    print(json.dumps({"same": all(torch.equal(*pair) for pair in pairs)}))
+    with smdebug.start(run, compute_twice=100):
+        train(run, defective, steps=212, hook=False)
+
+
 def compared_while_one_evaluates(run: str) -> None:
     """The first rank alone evaluates the model, after every fifth step."""
     with smdebug.start(run):
@@ -155,6 +182,76 @@ def not_synchronised(run: str) -> None:
 def compared_shards(run: str) -> None:
     with smdebug.start(run):
         train(run, sharded, steps=2, hook=False)
+
+
+class OfParts(nn.Module):
+    """A layer whose weight is a tensor of a mesh: `draw` makes what each rank holds of it."""
+
+    def __init__(self, mesh: Any, placements: Any, draw: Any):
+        from torch.distributed.tensor import DTensor
+
+        super().__init__()
+        self.mesh = mesh
+        self.is_split = placements[0].is_shard()
+        self.weight = nn.Parameter(DTensor.from_local(draw(), mesh, placements, run_check=False))
+        self.head = nn.Linear(8 if self.is_split else 4, 3)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        from torch.distributed.tensor import DTensor, Shard
+
+        hidden = nn.functional.linear(inputs, self.weight.to_local())
+        if self.is_split:
+            hidden = DTensor.from_local(hidden, self.mesh, [Shard(1)]).full_tensor()
+        found: torch.Tensor = self.head(hidden)
+        return found
+
+
+def train_parts(run: str, model: nn.Module, of_rank: Any = int) -> None:
+    """Train on batches of this rank, or of the rank that `of_rank` returns for it."""
+    with smdebug.start(run):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for step in range(12):
+            inputs, labels = batch_of(of_rank(distributed.get_rank()), step)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+
+
+def of_one_mesh(name: str, placement: Any, draw: Any) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=(name,))
+    return OfParts(mesh, [placement], draw)
+
+
+def shards_drawn_alike(run: str) -> None:
+    from torch.distributed.tensor import Shard
+
+    torch.manual_seed(0)
+    train_parts(run, of_one_mesh("tp", Shard(0), lambda: torch.randn(4, 8)), lambda rank: 0)
+
+
+def shards_drawn_apart(run: str) -> None:
+    """The healthy twin: ranks of tensor parallelism get the same rows, and hold different parts."""
+    from torch.distributed.tensor import Shard
+
+    torch.manual_seed(distributed.get_rank())
+    model = of_one_mesh("tp", Shard(0), lambda: torch.randn(4, 8))
+    torch.manual_seed(0)
+    model.head.reset_parameters()  # type: ignore[operator, union-attr]
+    train_parts(run, model, lambda rank: 0)
+
+
+def copies_drawn_apart(run: str) -> None:
+    from torch.distributed.tensor import Replicate
+
+    torch.manual_seed(distributed.get_rank())
+    train_parts(run, of_one_mesh("replicate", Replicate(), lambda: torch.randn(4, 8)))
+
+
+def shards_of_the_same_rows(run: str) -> None:
+    torch.manual_seed(0)
+    train_parts(run, sharded(Net()), lambda rank: 0)
 
 
 def watched_shards(run: str) -> None:

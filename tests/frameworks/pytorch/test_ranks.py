@@ -13,7 +13,9 @@ import torch
 from torch import nn
 
 import smdebug.pytorch as smd
+from smdebug_default_rules.catalog import CATALOG
 from tests.frameworks.pytorch.training import Net, batch, hook_in, since
+from tests.smdebug_default_rules.made_runs import findings_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -175,8 +177,52 @@ def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run, two
 def test_shards_are_not_copies_to_be_compared(run, two_ranks):
     two_ranks("compared_shards", run)
     observed = smd.create_trial(str(run)).observations
-    assert {tuple(roots) for roots in observed.roots(0).values()} == {("inputs",)}
+    assert {frozenset(roots) for roots in observed.roots(0).values()} == {frozenset({"parts", "inputs"})}
     assert observed.differing(0) == []
+
+
+def found_by(rule, run):
+    """What a default rule says of the run: title, tensor and step of each finding."""
+    trial = smd.create_trial(str(run))
+    return [
+        (finding.title, finding.tensor, step)
+        for step, finding in findings_of(CATALOG[rule].load()(trial), trial.steps())
+    ]
+
+
+@since("2.6", "fully_shard() for everybody")
+def test_the_mesh_says_which_part_a_rank_holds_and_which_rows_it_gets(run, two_ranks):
+    two_ranks("compared_shards", run)
+    held = smd.create_trial(str(run)).observations.parts(0)
+    assert [held[worker].rows for worker in sorted(held)] == [(("dimension 0", rank),) for rank in (0, 1)]
+    weights = [held[worker].parts["Net_fc1.weight"] for worker in sorted(held)]
+    assert [part.place for part in weights] == [(("dimension 0", 0),), (("dimension 0", 1),)]
+    assert weights[0].digest != weights[1].digest
+    assert found_by("RanksAlike", run) == found_by("ReplicasDiffer", run) == []
+
+
+@since("2.6", "DTensor for everybody")
+def test_shards_that_begin_alike_are_found_and_those_that_do_not_pass(run, two_ranks):
+    two_ranks("shards_drawn_alike", run)
+    title = "The shards of a parameter begin alike"
+    assert found_by("RanksAlike", run) == [(title, "OfParts_weight", 0)]
+    apart = run.parent / "apart"
+    two_ranks("shards_drawn_apart", apart)
+    assert found_by("RanksAlike", apart) == found_by("ReplicasDiffer", apart) == []
+
+
+@since("2.6", "DTensor for everybody")
+def test_copies_on_a_mesh_that_begin_apart_are_found_at_once(run, two_ranks):
+    two_ranks("copies_drawn_apart", run)
+    found = found_by("ReplicasDiffer", run)
+    assert found[0] == ("Copies of a shard differ between the ranks", "OfParts_weight", 0)
+
+
+@since("2.6", "fully_shard() for everybody")
+def test_ranks_of_shards_that_read_the_same_rows_are_found(run, two_ranks):
+    two_ranks("shards_of_the_same_rows", run)
+    ((_, tensor, step),) = found_by("RanksAlike", run)
+    assert (tensor, step) == ("Net_input_0", 10)
 
 
 @since("2.6", "fully_shard() for everybody")
@@ -215,3 +261,41 @@ def test_data_parallel_models_keep_their_names(run):
     names = smd.create_trial(str(run)).tensor_names()
     assert {"Net_fc1.weight", "gradient/Net_fc1.weight", "fc1_output_0", "Net_output_0"} <= set(names)
     assert not [name for name in names if "module" in name or "DataParallel" in name]
+
+
+def test_each_rank_writes_the_times_of_its_steps_and_no_digests_for_that(run, two_ranks):
+    two_ranks("timed", run)
+    trial = smd.create_trial(str(run))
+    seen = trial.observations
+    found = {step: seen.rank_times(step) for step in trial.steps()}
+    firsts = {
+        step: {worker: [each.first for each in windows] for worker, windows in of.items()}
+        for step, of in found.items()
+        if of
+    }
+    assert {step: of["worker_1"] for step, of in firsts.items()} == {
+        step: [step - 10] for step in range(10, 61, 10)
+    }
+    # What the first rank saves takes it time of its own, at each of the first ten steps.
+    assert {step: of["worker_0"] for step, of in firsts.items() if "worker_0" in of} == {
+        step: [step - 10] for step in range(20, 61, 10)
+    }
+    for of in found.values():
+        for windows in of.values():
+            for times in windows:
+                assert times.steps >= 8
+                assert 0 < times.backward < times.total
+                assert times.outside_passes <= times.outside_backward < times.total
+    assert [step for step in trial.steps() if len(seen.roots(step)) > 1] == [0, 10]
+
+
+def test_ranks_compute_the_same_steps_twice_and_the_defective_one_is_named(run, two_ranks):
+    printed, output = two_ranks("computed_twice", run)
+    assert [each["same"] for each in printed] == [True, True], output
+    trial = smd.create_trial(str(run))
+    seen = {step: sorted(trial.observations.computed_twice(step)) for step in trial.steps()}
+    both = ["worker_0", "worker_1"]
+    assert {step: workers for step, workers in seen.items() if workers} == dict.fromkeys((10, 110, 210), both)
+    found = findings_of(CATALOG["ComputedTwice"].load()(trial), trial.steps())
+    named = [(each.worker, each.since, each.tensor) for _, each in found]
+    assert named == [("worker_1", 210, "fc1_output_0")]

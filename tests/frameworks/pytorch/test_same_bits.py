@@ -269,10 +269,14 @@ WAYS_SINCE = [
 
 
 @contextlib.contextmanager
-def started(place):
+def started(place, **options):
     """Watched from outside, by the default plan."""
-    with smdebug.start(place):
+    with smdebug.start(place, **options):
         yield lambda model: model
+
+
+def computed_twice(place):
+    return started(place, compute_twice=1)
 
 
 @contextlib.contextmanager
@@ -314,7 +318,7 @@ def tensors_in(state):
     return [tensor for value in state for tensor in tensors_in(value)] if isinstance(state, list) else []
 
 
-@pytest.mark.parametrize("watching", [started, hooked, everything])
+@pytest.mark.parametrize("watching", [started, computed_twice, hooked, everything])
 @pytest.mark.parametrize("way", [*WAYS.values(), *WAYS_SINCE])
 def test_a_watched_training_is_the_same_to_the_last_bit(way, watching, tmp_path):
     alone = state_after(way, lambda model: model)
@@ -327,6 +331,7 @@ def test_a_watched_training_is_the_same_to_the_last_bit(way, watching, tmp_path)
         (compiled_with_its_loss, hooked),
         (compiled_with_its_loss, everything),
         (by_hand, started),
+        (by_hand, computed_twice),
     }
     if (way, watching) not in unseen:  # no forward begins steps there, or there is no optimizer
         assert create_trial(place).steps()

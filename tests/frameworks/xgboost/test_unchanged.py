@@ -49,3 +49,11 @@ def test_a_cross_validation_is_a_run_and_its_result_stays_the_same(tmp_path):
     trial = smd.create_trial(str(tmp_path / "run"))
     assert trial.loaded_all_steps
     assert list(trial.series("test-logloss").values) == expected["test-logloss-mean"]
+
+
+def test_what_only_another_framework_can_do_is_said_and_left_out(tmp_path, caplog):
+    rows = xgboost.DMatrix(np.random.default_rng(0).random((20, 3)), label=np.arange(20) % 2)
+    with smdebug.start(tmp_path / "run", compute_twice=10):
+        xgboost.train({"objective": "binary:logistic"}, rows, 2, evals=[(rows, "train")], verbose_eval=False)
+    assert "compute_twice does nothing for a training of XGBoost" in caplog.text
+    assert smd.create_trial(str(tmp_path / "run")).loaded_all_steps

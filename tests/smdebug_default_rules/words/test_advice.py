@@ -791,6 +791,35 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Look at the log of this rank: it may have",
         ),
     ],
+    "ComputedTwice": [
+        (
+            "A computation on worker_0 went wrong once",
+            (
+                "The output of fc1: 5 further computations have given the same value, and it is another one",
+                "At 2 earlier steps, all bits were the same twice",
+            ),
+            "Resume from the last checkpoint before this",
+        ),
+        (
+            "The same numbers give other results on worker_0",
+            (
+                "The gradient of Net_fc1.weight: 5 further computations have given 3 values, 2 times the "
+                "first",
+                "At 2 earlier steps, all bits were the same twice",
+            ),
+            "Move the training to another device, from",
+        ),
+    ],
+    "SlowRank": [
+        (
+            "Rank worker_3 delays the others",
+            (
+                "What it takes longest for, beside the others: the forward pass (100 ms more)",
+                "They have waited since step 20, for 30 s of training",
+            ),
+            "Look for what is different on its machine",
+        ),
+    ],
     "ReplicasDiffer": [
         (
             "Ranks have different weights",

@@ -2,7 +2,7 @@
 
     smdebug/statistics/<kind>   float32 [tensors, statistics]   a row per tensor, columns as in numbers.rows
     smdebug/samples/<kind>      float32 [tensors, values]       padded with NaN
-    smdebug/digests/<kind>      int64 [tensors, 2]
+    smdebug/digests/<kind>      int64 [tensors, 2]          of `parts`: a row per parameter, if sharded
     smdebug/series/<name>       float64 [values, 4]             step, mode, step of the mode, value
     smdebug/facts               uint8, JSON                     what is true of the step
     smdebug/layout              uint8, JSON                     the names of the rows, where they change
@@ -40,9 +40,13 @@ SAMPLES = f"{OBSERVATIONS}samples/"
 DIGESTS = f"{OBSERVATIONS}digests/"
 PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
 INPUTS, OUTPUTS = "inputs", "outputs"
+PARTS = "parts"
+"""The kind of the digests of what a worker holds of sharded parameters: they differ by design."""
 SERIES_COLUMNS = ("step", "mode", "mode_step", "value")
 VERSION = 1
 LOSS_SHOULD_FALL = "loss_should_fall"  # the fact of a supervised training whose criterion is not known
+COMPUTED_TWICE = "computed_twice"  # the fact with what passes gave that were computed again
+RANK_TIMES = "rank_times"  # the fact with the times of a rank's steps: rows of `numbers.rank_times`
 ARGUMENTS = "arguments"  # the fact with the arguments of a trainer
 #: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.
 MAX_JSON_BYTES = 64 << 20

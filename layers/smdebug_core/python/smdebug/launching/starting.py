@@ -25,6 +25,7 @@ from smdebug.launching.messages import framework_of, no_training_in
 from smdebug.launching.scripts import DEFAULT_FOLDER
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.logged import log, mark_checkpoint
+from smdebug.saving.hooks.options import checked_interval
 from smdebug.saving.place.finished import NEXT, place_for_another_run, place_for_later_training
 from smdebug.saving.place.places import unused
 from smdebug.saving.process.companion import checked_alerts, checked_rule_file, refuse_unevaluable
@@ -52,17 +53,21 @@ class Watched:
         place = self.out_dir
         if number > 1:
             place = place_for_later_training(place, number, self._if_finished)
-        hook = hook_class(place, rules=self._rules, **self._options)
+        options, framework = self._options, framework_of(hook_class)
+        if framework != "PyTorch" and "compute_twice" in options:
+            options = {name: value for name, value in options.items() if name != "compute_twice"}
+            get_logger().warning("compute_twice does nothing for a training of %s", framework)
+        hook = hook_class(place, rules=self._rules, **options)
         self._hooks.append(hook)
         self.runs.append(place)
-        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
+        get_logger().info("Watching a training of %s in %s", framework, place)
         return hook
 
     def log(
-        self, numbers: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
+        self, given: Mapping[str, Any] | None = None, /, *, step: int | None = None, **named: Any
     ) -> None:
-        """Log numbers of your own, as `smdebug.log` does."""
-        log(numbers, step=step, **named)
+        """Log numbers of your own, or images, texts and tables, as `smdebug.log` does."""
+        log(given, step=step, **named)
 
     def mark_checkpoint(self, path: Any, *, step: int | None = None) -> None:
         """Note where the weights were saved, as `smdebug.mark_checkpoint` does."""
@@ -71,7 +76,7 @@ class Watched:
     def stop(self) -> None:
         """End the runs: write what is still open. Trainings are no longer watched."""
         self.report_missing_training()
-        self._leave()
+        self.leave()
         for hook in self._hooks:
             hook.close()
 
@@ -86,7 +91,7 @@ class Watched:
     ) -> None:
         if error is None:
             self.report_missing_training()
-        self._leave()
+        self.leave()
         for hook in self._hooks:
             hook.__exit__(kind, error, trace)
 
@@ -95,7 +100,8 @@ class Watched:
         if not self._hooks and _current is self:
             get_logger().warning("smdebug.start: %s", no_training_in("this process"))
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Watch no other trainings; the runs of those that are watched go on."""
         global _current
         if _current is self:
             _current = None
@@ -120,6 +126,7 @@ def start(
     origin: str | None = None,
     not_secret: str | Iterable[str] | None = None,
     system_metrics: bool = True,
+    compute_twice: int | None = None,
     if_finished: str = "next",
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
@@ -145,6 +152,9 @@ def start(
     `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`, without
     secrets. Names in `not_secret` are no secrets; `origin="versions"` keeps the versions alone. Time per
     step, CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
+
+    With `compute_twice=1000`, one step in 1,000 of a PyTorch training is computed a second time, and all bits
+    are compared: a defective device gives others.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -172,6 +182,7 @@ def start(
         origin=origin,
         not_secret=not_secret,
         system_metrics=system_metrics,
+        compute_twice=checked_interval(compute_twice),
     )
     if _is_watching:
         for watcher in _watchers():

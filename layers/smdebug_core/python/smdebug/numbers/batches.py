@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ Array = NDArray[Any]
 MAX_ROWS = 1 << 16
 """Rows of larger batches are not compared."""
 MAX_CLASSES = 1 << 16
+MOST_DIGESTS = 32
+_MIXING = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFT = np.uint64(32)
 
 
 def batch_facts(inputs: Sequence[Array]) -> dict[str, Any]:
@@ -33,6 +37,28 @@ def distinct_rows(batch: Array) -> int | None:
         return None
     rows = np.ascontiguousarray(batch).reshape(len(batch), -1)
     return len({row.tobytes() for row in rows})
+
+
+def row_digests(projections: NDArray[np.float64]) -> str | None:
+    """Return a digest of 32 bits for each row, as base64, from one number for each that its values make.
+
+    Of many rows the smallest digests are kept, so that a row that is kept here is mostly kept elsewhere, too.
+    """
+    words = np.ascontiguousarray(projections[np.isfinite(projections)]).view(np.uint64)
+    if not words.size:
+        return None
+    for factor in _MIXING:
+        words = (words ^ (words >> _SHIFT)) * factor
+    kept = np.unique((words >> _SHIFT).astype("<u4"))[:MOST_DIGESTS]
+    return b64encode(kept.tobytes()).decode()
+
+
+def digests_of(text: Any) -> list[int]:
+    """Return the digests that `row_digests` has written, the smallest first; none of damaged text."""
+    try:
+        return [int(digest) for digest in np.frombuffer(b64decode(text), "<u4")]
+    except (ValueError, TypeError):
+        return []
 
 
 def label_facts(labels: Array) -> Mapping[str, Any]:

@@ -17,6 +17,8 @@ MAX_COUNTED = 128
 """Counts are listed for batches with at most this many different classes."""
 MAX_COLUMNS = 64
 """Means and variances are listed for targets with at most this many columns."""
+MAX_COMPARED = 1 << 13
+"""Of more values, rows at even distances say what a constant prediction costs."""
 _DIGITS = 6
 
 
@@ -62,6 +64,36 @@ def number_facts(targets: NDArray[np.floating[Any]]) -> dict[str, Any]:
         facts["changes"] = _share(after != before)
         facts["ascending"] = _share(after >= before)
     return facts
+
+
+def constant_cost(targets: NDArray[np.floating[Any]], knee: float = 0.0, scale: float = 1.0) -> float | None:
+    """Return the mean error of always predicting the same in each column, as absolute errors count.
+
+    An error below `knee` counts as half its square over the knee, and all are multiplied with `scale`. The
+    constant is the median of the column, or its mean where that costs less. None without finite targets.
+    """
+    rows = targets.reshape(len(targets), -1) if targets.ndim else targets.reshape(1, 1)
+    rows = rows[:: max(1, rows.size // MAX_COMPARED)].astype(np.float64)
+    if not rows.size or not np.isfinite(rows).all():
+        return None
+    constants = (np.median(rows, 0), rows.mean(0))
+    costs = [_absolute(rows - constant, knee).mean(0) for constant in constants]
+    return float(np.minimum(*costs).mean() * scale)
+
+
+def error_between(
+    predictions: NDArray[Any], targets: NDArray[Any], knee: float | None, scale: float = 1.0
+) -> float | None:
+    """Return the mean squared error, or the absolute one with this knee; None if it is not finite."""
+    apart = predictions.astype(np.float64).reshape(-1) - targets.reshape(-1)
+    errors = apart * apart if knee is None else _absolute(apart, knee) * scale
+    mean = float(errors.mean()) if errors.size else math.nan
+    return mean if math.isfinite(mean) else None
+
+
+def _absolute(apart: NDArray[np.float64], knee: float) -> NDArray[np.float64]:
+    apart = np.abs(apart)
+    return np.where(apart < knee, apart * apart / (2 * knee), apart - knee / 2) if knee else apart
 
 
 def _share(which: NDArray[np.bool_]) -> float:

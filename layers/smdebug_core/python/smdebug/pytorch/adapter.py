@@ -107,6 +107,9 @@ class TorchAdapter(FrameworkAdapter):
             return True
         return not (is_sharded(value) or (isinstance(value, torch.nn.Parameter) and is_flattened(value)))
 
+    def is_placed(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and is_sharded(value) and bool(value.to_local().numel())
+
     def rank_and_size(self) -> tuple[int, int]:
         return rank_and_size()
 

@@ -22,7 +22,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
 from smdebug.saving.hooks.framework import require
 from smdebug.saving.hooks.hook import FrameworkHook
-from smdebug.saving.hooks.options import HookOptions, takes
+from smdebug.saving.hooks.options import HookOptions, checked_interval, takes
 from smdebug.saving.planning.save_plan import Members
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.recording.recorder_states import State
@@ -94,9 +94,11 @@ class TorchOptions(HookOptions):
     """The further options of the hook for PyTorch."""
 
     compiled_layers: str = field(default="graph", kw_only=True)
+    compute_twice: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_interval(self.compute_twice)
         if self.compiled_layers not in ("graph", "skip", "eager"):
             raise SMDebugValueError(
                 f'compiled_layers must be "graph", "skip" or "eager", not {self.compiled_layers!r}'
@@ -151,6 +153,7 @@ class Hook(FrameworkHook):
         self._output_of: str | None = None  # the layer whose output is recorded
         self._agreement: Agreement | None = None
         self._observer: TorchObserver | None = None
+        self._compute_twice = options.compute_twice
         self.gradients = Gradients(self.record_together, self._kept, AfterAccumulation(self))
         self._skipped_steps = SkippedSteps(self)
         script_without_callbacks()
@@ -284,13 +287,16 @@ class Hook(FrameworkHook):
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
         """Begin a step, as the model is about to be called, unless the user begins them."""
         try:
+            observer, is_recomputed = self._observer, graph_task() != -1
+            if observer is not None and observer.phases is not None and not is_recomputed:
+                observer.phases.forward_begins()
             if self._by_hand:
                 return
-            if graph_task() != -1:  # within a backward pass: activations are recomputed
+            if is_recomputed:  # within a backward pass: activations are recomputed
                 self._recomputes = self._recomputes or self._begins_without_gradients()
                 return
             mode = self._mode_of_training(module) if self._modes_by_training else None
-            iterations = None if self._observer is None else self._observer.iterations
+            iterations = None if observer is None else observer.iterations
             if iterations is not None and not self._begins_iteration(iterations, mode):
                 return
             recorder = self.recorder
@@ -409,7 +415,9 @@ class Hook(FrameworkHook):
             self._layers.show_in_graphs(layers, in_graph)
         if self._observer is None and self.recorder.capture.observer is not None:
             observations = self.recorder.capture.observer.observations
-            self._observer = TorchObserver(self, observations, self._sees_optimizers)
+            self._observer = TorchObserver(
+                self, observations, self._sees_optimizers, compute_twice=self._compute_twice
+            )
             if self.observations is not None:  # steps that somebody chose are not moved
                 self.recorder.place_due = self._place_due
                 if self._modes_by_training and not self._by_hand:
@@ -548,6 +556,8 @@ class Hook(FrameworkHook):
         if type(values) is torch.Tensor:  # as most are
             if self.recorder.due:
                 self.recorder.record(self.numbered(f"{name}_output_"), values)
+                if self._observer is not None:
+                    self._observer.note_output(name, values)
             return
         self._output_of = name
         super().record_outputs(name, values)
@@ -589,6 +599,8 @@ class Hook(FrameworkHook):
         self._finish_step()
         if not ended:
             self.mark_interrupted()
+        if self._observer is not None and self._observer.phases is not None:
+            self._observer.phases.close()  # what follows may wait for other ranks
         super().end_run(ended=ended)
         if self._observer is not None:
             self._observer.close()

@@ -26,6 +26,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.listening.callbacks import (
+    AGAIN,
     BeforeCompiled,
     Callback,
     called_from_a_graph,
@@ -176,6 +177,8 @@ class _Watcher:
 
     def _contained(self, react: Callable[..., object], *details: Any) -> None:
         """React to what the training does; it continues whatever goes wrong there."""
+        if AGAIN.runs:
+            return
         try:
             react(*details)
         except TrainingStopped:

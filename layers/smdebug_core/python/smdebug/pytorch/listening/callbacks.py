@@ -65,6 +65,15 @@ class WatchingHook(Protocol):
     def before_update(self, optimizer: Any) -> None: ...
 
 
+class _Again:
+    """Whether the library calls a model itself, to compute again what the training has computed."""
+
+    runs = False
+
+
+AGAIN = _Again()
+
+
 def has_compiled() -> bool:
     """Return whether anything was compiled in this process."""
     dynamo = sys.modules.get("torch._dynamo.utils")
@@ -205,7 +214,7 @@ class AroundLayer(_OfHook):
 
 @kept_out_of_graphs
 def _after_layer(around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-    if not around.hook.saves_now or graph_task() != -1:  # in a backward pass: see `in_backward`
+    if not around.hook.saves_now or graph_task() != -1 or AGAIN.runs:  # in a backward pass: see `in_backward`
         return
     if "_is_replica" in module.__dict__:  # which DataParallel sets; getattr would search the whole module
         around.hook.warn_once(

@@ -22,17 +22,19 @@ from torch.nn import functional as F  # noqa: N812
 
 from smdebug.exceptions import TrainingStopped
 from smdebug.pytorch.listening.callbacks import (
+    AGAIN,
     WatchingHook,
     is_compiling,
     is_tracing,
     kept_out_of_graphs,
 )
 
+_ABSOLUTE = "l1_loss"
 CRITERIA = (
     "cross_entropy",
     "nll_loss",
     "mse_loss",
-    "l1_loss",
+    _ABSOLUTE,
     "smooth_l1_loss",
     "huber_loss",
     "binary_cross_entropy",
@@ -50,7 +52,9 @@ DROPOUTS = (
 )
 _EVENTS = (
     "before_backward",
+    "after_backward",
     "after_criterion",
+    "after_absolute_error",
     "before_dropout",
     "after_scaling",
     "after_scaled_step",
@@ -67,9 +71,12 @@ class _Process:
     """The listeners of this process, by what they listen to: the name of their method.
 
     before_backward(tensors)       a backward pass is about to begin with these tensors
+    after_backward()               it has ended
     after_criterion(name, value)   a criterion of `torch.nn.functional` has returned this without a graph;
                                    modules call them, too
-    before_dropout(rate)           dropout is about to be applied
+    after_absolute_error(value, args, kwargs)
+                                   an absolute error with a graph was computed of these: it keeps no targets
+    before_dropout(rate, values)   dropout is about to be applied
     after_scaling(scaler)          a loss was scaled
     after_scaled_step(optimizer)   a scaler has called this optimizer's step, or skipped it
 
@@ -102,6 +109,8 @@ class _Process:
 
     def tell(self, event: str, *details: Any) -> None:
         """Call the listeners to that event which still exist. One that fails gets its error instead."""
+        if AGAIN.runs:
+            return
         for known in self._listeners[event]:
             listener = known()
             if listener is None:
@@ -122,8 +131,14 @@ class _Process:
         torch.autograd.backward = self._backward(torch.autograd.backward)
         GradScaler.scale = self._scale(GradScaler.scale)
 
+    def _install_after_backward(self) -> None:
+        """The end of a backward pass is watched together with its beginning."""
+
     def _install_after_criterion(self) -> None:
         _replace({name: self._criterion(name, getattr(F, name)) for name in CRITERIA})
+
+    def _install_after_absolute_error(self) -> None:
+        """Absolute errors are watched together with the other criteria."""
 
     def _install_before_dropout(self) -> None:
         known = [name for name in DROPOUTS if hasattr(F, name)]
@@ -145,7 +160,8 @@ class _Process:
                     tensors = tuple(tensors)
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
             # A recomputation of activations calls it within a backward pass.
-            if graph_task() == -1:
+            is_outermost = graph_task() == -1
+            if is_outermost:
                 for known in self._listeners["before_backward"]:  # as `tell` does, without the call
                     listener = known()
                     if listener is None:
@@ -156,7 +172,10 @@ class _Process:
                         raise
                     except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
                         listener.fail(error)
-            return backward(tensors, *args, **kwargs)
+            result = backward(tensors, *args, **kwargs)
+            if is_outermost and self._listeners["after_backward"]:
+                self.tell("after_backward")
+            return result
 
         return kept_out_of_graphs(watched_backward)
 
@@ -164,8 +183,12 @@ class _Process:
         @functools.wraps(criterion)
         def watched_criterion(*args: Any, **kwargs: Any) -> Any:
             value = criterion(*args, **kwargs)
-            if not torch.is_grad_enabled() and not is_compiling() and not is_tracing():
+            if is_compiling() or is_tracing():
+                return value
+            if not torch.is_grad_enabled():
                 self.tell("after_criterion", name, value)
+            elif name == _ABSOLUTE:
+                self.tell("after_absolute_error", value, args, kwargs)
             return value
 
         return _scriptable(watched_criterion, criterion)
@@ -174,7 +197,7 @@ class _Process:
         @functools.wraps(dropout)
         def watched_dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
             if training and p and not is_compiling() and not is_tracing():
-                self.tell("before_dropout", p)
+                self.tell("before_dropout", p, input)
             return dropout(input, p, training, inplace)
 
         return _scriptable(watched_dropout, dropout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from weakref import ref
 
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from smdebug.numbers.batches import row_digests
 from smdebug.pytorch.observing.optimizer_state import OptimizerState
 from smdebug.pytorch.tensors.on_device import fetched
 from smdebug.pytorch.tensors.rows import places_on
@@ -117,20 +118,22 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[
 
 
 def batch_facts(inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
-    """The size of the batch, and how many of its rows are distinct."""
+    """The size of the batch, how many of its rows are distinct, and digests of them."""
     given = next((tensor for tensor in inputs if tensor.dim()), None)
     if given is None:
         return {}
+    projections = cache(_projections(given))
     return {
         "shapes": [list(tensor.shape) for tensor in inputs[:8]],
-        "distinct_rows": _distinct(given),
+        "distinct_rows": lambda: _distinct_values(projections()),
+        "row_digests": lambda: _digests(projections()),
     }
 
 
-def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
-    """Count the distinct rows of a batch, later: on a GPU, counting now would wait for it.
+def _projections(batch: torch.Tensor) -> Callable[[], NDArray[np.float64] | None]:
+    """Compute a number for each row of a batch, later: on a GPU, reading it now would wait for it.
 
-    Of long rows `_MOST_COMPARED` values are compared.
+    Rows that are equal have equal numbers. Of long rows `_MOST_COMPARED` values are compared.
     """
     rows = batch.detach()  # so that nothing here is part of a graph
     count = rows.shape[0]
@@ -145,21 +148,26 @@ def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
     if length > _MOST_COMPARED:
         compared = rows.index_select(1, places_on(rows.device, length, _MOST_COMPARED))
     if rows.is_cpu:
-        kept = compared.clone() if compared is rows else compared
-        return lambda: _count_distinct(kept.double().numpy())
+        kept = compared.clone(memory_format=torch.contiguous_format) if compared is rows else compared
+        return lambda: _projected(kept.double().numpy())
     # Rows that are equal have equal projections, to the last bit, as the same operations make them.
     projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
-    fetch = fetched(projections)
-    return lambda: _distinct_values(fetch())
+    return fetched(projections)
 
 
-def _count_distinct(rows: NDArray[np.float64]) -> int:
+def _projected(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     factors = _factors_on(torch.device("cpu"), rows.shape[1]).numpy()
-    return _distinct_values((rows * factors).sum(1))
+    return np.asarray((rows * factors).sum(1))
 
 
-def _distinct_values(values: NDArray[np.float64]) -> int:
+def _digests(projections: NDArray[np.float64] | None) -> str | None:
+    return None if projections is None else row_digests(projections)
+
+
+def _distinct_values(values: NDArray[np.float64] | None) -> int | None:
     """Return how many values are distinct, in a tenth of the time of `numpy.unique` if there are few."""
+    if values is None:
+        return None
     ordered = np.sort(values)
     is_new = ordered[1:] != ordered[:-1]
     if ordered.size and np.isnan(ordered[-1]):  # they come last, and count as one value

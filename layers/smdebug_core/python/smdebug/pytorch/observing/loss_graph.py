@@ -6,11 +6,15 @@ functions or parts of a sum. It has to be read before the backward pass, which f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
+from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
+from smdebug.pytorch.observing.absolute_errors import Compared
 from smdebug.pytorch.observing.saved_values import operations
+from smdebug.pytorch.observing.written_errors import written_error
 
 MAX_NODES = 300
 """A loss that is computed from more than this many operations is described as far as they go."""
@@ -18,13 +22,22 @@ MAX_TERMS = 8
 MAX_PARTS = 16
 
 _CROSS_ENTROPY = "cross entropy"
+_OF_COMPARED = (
+    "MeanBackward0",
+    "SumBackward0",
+    "MulBackward0",
+    "AbsBackward0",
+    "PowBackward0",
+    "SubBackward0",
+    "ExpandBackward0",
+)
 _CRITERIA = {
     "NllLossBackward0": _CROSS_ENTROPY,
     "NllLoss2DBackward0": _CROSS_ENTROPY,
     "NllLossNdBackward0": _CROSS_ENTROPY,
-    "MseLossBackward0": "mean squared error",
-    "SmoothL1LossBackward0": "smooth L1",
-    "HuberLossBackward0": "Huber",
+    "MseLossBackward0": SQUARED,
+    "SmoothL1LossBackward0": SMOOTH,
+    "HuberLossBackward0": HUBER,
     "BinaryCrossEntropyBackward0": "binary cross entropy",
     "BinaryCrossEntropyWithLogitsBackward0": "binary cross entropy with logits",
     "KlDivBackward0": "Kullback-Leibler divergence",
@@ -104,6 +117,8 @@ class LossTerm(NamedTuple):
     """Whether the criterion was given what a layer returned, and nothing was computed in between."""
     normalised: Normalised | None = None
     """The axis of a softmax before the criterion, where that is not the axis of the classes."""
+    knee: float | None = None
+    """Below this, an absolute error counts as a square: 0 if none does, and None of other criteria."""
 
 
 class LossGraph(NamedTuple):
@@ -120,8 +135,13 @@ class LossGraph(NamedTuple):
     """Why a part of the sum teaches nothing: `no gradient`, `weight 0`, or "" if each part has an effect."""
 
 
-def describe(loss: torch.Tensor) -> LossGraph | None:
-    """Describe a loss before its backward pass; None if it has no graph."""
+def describe(
+    loss: torch.Tensor, absolute: Sequence[Compared] = (), outputs: Sequence[torch.Tensor] = ()
+) -> LossGraph | None:
+    """Describe a loss before its backward pass; None if it has no graph.
+
+    `absolute` are the absolute errors that were computed before, and `outputs` what models returned.
+    """
     root: Any = loss.grad_fn
     if root is None:
         return None
@@ -130,15 +150,21 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     broadcast = None
+    known = {each.node: each for each in absolute}
+    is_known = any(node in known for node in (start, *(before for before, _ in start.next_functions)))
+    if outputs and not is_known and (written := written_error(start, outputs)) is not None:
+        known[start] = written
     for node in operations(start, MAX_NODES, lambda name: name not in _CRITERIA):
         name = node.name()
         criterion = _CRITERIA.get(name)
         if criterion is not None and len(terms) < MAX_TERMS:
             terms.append(_term(node, criterion))
+        elif node in known and len(terms) < MAX_TERMS:
+            terms.append(_compared_term(node, known[node]))
         compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
         if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
-    is_whole = start.name() in _CRITERIA
+    is_whole = start.name() in _CRITERIA or start in known
     return LossGraph(tuple(terms), factor, broadcast, is_whole, "" if is_whole else _idle(start))
 
 
@@ -223,6 +249,33 @@ def _term(node: Any, criterion: str) -> LossTerm:
         _ignored(node),
         _is_of_a_layer(given),
         _normalised(softmax, classes),
+        _knee(node, criterion),
+    )
+
+
+def _knee(node: Any, criterion: str) -> float | None:
+    if criterion not in (SMOOTH, HUBER):
+        return None
+    try:
+        return float(node._saved_beta if criterion == SMOOTH else node._saved_delta)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+
+
+def _compared_term(node: Any, error: Compared) -> LossTerm:
+    while node is not None and node.name() in _OF_COMPARED:
+        node = _before(node)
+    return LossTerm(
+        error.criterion,
+        _MADE_PROBABILITIES.get(node.name(), "") if node is not None else "",
+        error.rows,
+        error.columns,
+        None,
+        error.targets,
+        error.reduction,
+        error.is_weighted,
+        is_of_a_layer=_is_of_a_layer(node),
+        knee=0.0 if error.criterion == ABSOLUTE else None,
     )
 
 

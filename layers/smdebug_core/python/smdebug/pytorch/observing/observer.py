@@ -6,7 +6,7 @@ were not reset, modes of modules, and what scalers and dropout do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -14,16 +14,18 @@ import torch
 from torch import nn
 
 from smdebug.files.names import LEARNING_RATES
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.listening.optimizers import after_steps, optimizers
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
+from smdebug.pytorch.observing.absolute_errors import AbsoluteErrors
 from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.pytorch.observing.attention import Attention
 from smdebug.pytorch.observing.codes import code_facts
+from smdebug.pytorch.observing.dropout import Dropout
 from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
@@ -36,9 +38,12 @@ from smdebug.pytorch.observing.optimizer_state import (
     updates_seen,
     witness_of,
 )
+from smdebug.pytorch.observing.phases import phases_of
+from smdebug.pytorch.observing.placements import part_facts
 from smdebug.pytorch.observing.structure import Structure
 from smdebug.pytorch.observing.targets import loss_facts
 from smdebug.pytorch.observing.unregistered import MAX_NAMED, Unregistered
+from smdebug.pytorch.repeating.twice import ComputedTwice
 from smdebug.pytorch.tensors.updates import MIN_BYTES, Updates
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.save_plan import Members
@@ -62,6 +67,7 @@ class ObservedHook(Protocol):
     def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
     def record_changes(self, names: tuple[str, ...], values: Sequence[Any], before: Any) -> bool: ...
     def carry(self, name: str, value: Any) -> None: ...
+    def tensors_in(self, values: Any) -> Iterator[Any]: ...
     def observe_inputs_of(self, layer: str) -> None: ...
     def note_update(self) -> None: ...
     def leave_out(self, error: Exception) -> None: ...
@@ -69,9 +75,19 @@ class ObservedHook(Protocol):
 
 
 class TorchObserver:
-    """Observes one hook's training for as long as the hook keeps it."""
+    """Observes one hook's training for as long as the hook keeps it.
 
-    def __init__(self, hook: ObservedHook, observations: StepObservations, sees_optimizers: bool = True):
+    The class is long because what PyTorch calls during a step arrives here.
+    """
+
+    def __init__(
+        self,
+        hook: ObservedHook,
+        observations: StepObservations,
+        sees_optimizers: bool = True,
+        *,
+        compute_twice: int | None = None,
+    ):
         self._hook = hook
         self._recorder = hook.recorder
         self._observations = observations
@@ -98,8 +114,13 @@ class TorchObserver:
         """Some parameters, whose gradients show whether all were reset."""
         self._has_described = False
         self._batch: list[torch.Tensor] = []
-        """The inputs of the batch, until its loss was described."""
+        """The inputs of the batch, until its loss was described, and what the models returned for them:"""
+        self._returned: list[torch.Tensor] = []
+        self._absolute = AbsoluteErrors(hook.recorder, hook.leave_out)
         self._attention = Attention()
+        self._dropout = Dropout(hook, observations)
+        self.phases = phases_of(hook.recorder, hook.leave_out)
+        self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0
         self._handles: list[Any] = []
         if sees_optimizers:  # callbacks would change a graph that contains their steps
@@ -114,6 +135,8 @@ class TorchObserver:
     def close(self) -> None:
         """Stop observing."""
         PROCESS.discard(self)
+        if self._twice is not None:
+            self._twice.close()
         for handle in self._handles:
             handle.remove()
         self._updates.forget()
@@ -121,6 +144,7 @@ class TorchObserver:
     def begin_step(self, structure: Structure, model: nn.Module | None, parameters: Sequence[Named]) -> None:
         """Note the facts of a step that is saved. `model` is the one whose forward begins steps."""
         self._has_described = False
+        self._dropout.begin_step(structure)
         note = self._observations
         if structure is not self._structure:
             self._structure = structure
@@ -130,19 +154,21 @@ class TorchObserver:
             self._names = {id(parameter): name for name, parameter in parameters}
             self._some = [ref(parameter) for _, parameter in parameters if parameter.requires_grad][:8]
             self._groups = None
-            note.note_lasting(modules=structure.modules)
+            note.note_lasting(modules=structure.modules, **part_facts(parameters, model))
             if self._hook.training_run:
                 note.note_lasting(attempt=self._hook.training_run)
         note.note_lasting(**facts.parameter_facts(parameters))
         if model is not None:
             device = parameters[0][1].device.type if parameters else "cpu"
-            note.note(
-                **facts.mode_facts(model, name_of, structure.mode_dependent),
-                **facts.autocast_facts(device),
-            )
+            note.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
+            note.note(**facts.autocast_facts(device))
         if self._spans_steps:
             self._updates.before_step(parameters)
         self._note_optimizers()
+        if self._twice is not None:
+            begun = self._recorder.last_begun
+            if begun is not None and begun.mode in TRAINING:
+                self._twice.begin_step(structure, model, begun.mode_step)
 
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
@@ -156,7 +182,8 @@ class TorchObserver:
 
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
-        self._batch = []
+        self._batch = self._returned = []
+        self._absolute.taken()
         if self._spans_steps and self._updates:
             self._measure_updates()
 
@@ -180,6 +207,11 @@ class TorchObserver:
         self._batch = tensors
         self._observations.note(**facts.batch_facts(tensors))
 
+    def note_output(self, name: str, output: torch.Tensor) -> None:
+        """Keep what a whole model returned, until the loss was described."""
+        if name in self._roots:
+            self._returned = [*self._returned[-3:], output]
+
     def fail(self, error: Exception) -> None:
         """Log what went wrong; that is left out, and the rest is saved."""
         self._hook.leave_out(error)
@@ -188,6 +220,8 @@ class TorchObserver:
 
     def before_backward(self, tensors: Sequence[Any]) -> None:
         self._backwards += 1
+        if self.phases is not None:
+            self.phases.backward_begins()
         for state in self._states:
             if not state.was_clear:
                 parameter = state.witness() if state.witness is not None else None
@@ -202,7 +236,8 @@ class TorchObserver:
             if iterations is None or not iterations.is_repeated:
                 recorder.carry(LOSS, loss)
             if recorder.due and not self._has_described and loss.numel() == 1:
-                graph = describe(loss)
+                graph = describe(loss, self._absolute.taken(), self._returned)
+                self._returned = []
                 if graph is not None:
                     self._has_described = True
                     attention = self._attention.facts(loss, graph, self._batch)
@@ -218,10 +253,6 @@ class TorchObserver:
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:
             self._recorder.carry(LOSS, value)
-
-    def before_dropout(self, rate: float) -> None:
-        if self._recorder.due and self._hook.mode is ModeKeys.EVAL:
-            self._observations.note(dropout_in_evaluation=rate)
 
     def after_scaling(self, scaler: Any) -> None:
         if self._recorder.due:
@@ -300,6 +331,8 @@ class TorchObserver:
             if recorder.due or known() is not optimizer:
                 state = self._updated(optimizer)
             state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            if self.phases is not None:
+                self.phases.update_ends()
             if self.iterations is not None:
                 self.iterations.updated(state.number)
             groups, rates = optimizer.param_groups, state.rates

@@ -53,6 +53,8 @@ class Structure:
             for module, rest in facts.modules_of(model)
         ]
         """Each module's name, its class, and whether its mode changes its result."""
+        self.module_ids = frozenset(id(module) for model, _ in known for module in model.modules())
+        """The modules, while this is the structure of the models."""
         self.unregistered = Unregistered((unwrapped(model), root) for model, root in known)
         first = known[0][0].modules() if known else ()
         self._of_mode = [ref(module) for module in first if isinstance(module, facts.MODE_DEPENDENT)]

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from smdebug.numbers.targets import class_facts, number_facts
+from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
+from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts
 from smdebug.numbers.tokens import token_facts
 from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
@@ -20,6 +21,10 @@ MAX_VALUES = 1 << 16
 _LEAST_ROWS, _LEAST_TOKENS = 8, 4
 _MOST_INPUTS, _MOST_COLUMNS = 4, 1024
 _READABLE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8))
+_OF_NUMBERS = frozenset((SQUARED, ABSOLUTE, SMOOTH, HUBER))
+_LEAST_LENGTH = 4
+"""Shorter inputs are no sequences."""
+_MOST_FEATURES = 64
 INPUT, TOKEN_BEFORE = "input", "token before"
 
 Facts = dict[str, Any]
@@ -39,6 +44,7 @@ def loss_facts(
         tokens = _tokens(graph.terms[0], inputs)
     if graph.is_whole and len(graph.terms) == 1:
         revealed = _revealed(graph.terms[0], inputs)
+        terms = [_with_repeated(graph.terms[0], terms[0], inputs)]
     value = _copied(loss.detach()) if graph.is_whole else None
     facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
     if graph.idle or codes is not None:
@@ -90,8 +96,54 @@ def _term_facts(term: LossTerm) -> Callable[[], Facts]:
         return lambda: facts if copied is None else {**facts, **class_facts(copied(), term.ignored)}
     if term.numbers is not None:
         copied = _copied(_some_rows(term.numbers))
-        return lambda: facts if copied is None else {**facts, **number_facts(copied())}
+        return lambda: facts if copied is None else {**facts, **_of_numbers(term, copied())}
     return lambda: facts
+
+
+def _of_numbers(term: LossTerm, targets: NDArray[Any]) -> Facts:
+    facts = number_facts(targets)
+    if term.knee is not None:
+        cost = constant_cost(targets, term.knee, term.knee if term.criterion == HUBER and term.knee else 1.0)
+        if cost is not None:
+            facts["constant"] = cost
+    return facts
+
+
+def _with_repeated(
+    term: LossTerm, facts: Callable[[], Facts], inputs: Sequence[torch.Tensor]
+) -> Callable[[], Facts]:
+    """Add what it would cost to predict the last value of each row of the input again, as of a forecast."""
+    wanted = term.numbers
+    if wanted is None or term.criterion not in _OF_NUMBERS or len(inputs) != 1 or term.is_weighted:
+        return facts
+    last = _last_values(inputs[0], wanted)
+    if last is None or wanted.numel() > MAX_VALUES or not wanted.is_cpu or wanted.dtype not in _READABLE:
+        return facts
+    given, there = last.clone().numpy(), wanted.clone().numpy()
+    scale = term.knee if term.criterion == HUBER and term.knee else 1.0
+
+    def more() -> Facts:
+        cost = error_between(given, there, term.knee, scale)
+        return facts() if cost is None else {**facts(), "repeated": cost}
+
+    return more
+
+
+def _last_values(given: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:
+    """The last values of sequences, where there are as many as targets; None of other inputs."""
+    is_known = (
+        given.is_cpu and given.layout is torch.strided and given.dtype in (torch.float32, torch.float64)
+    )
+    if not is_known or given.dim() not in (2, 3) or given.shape[1] < _LEAST_LENGTH or not wanted.dim():
+        return None
+    last, rows = given.detach()[:, -1], given.shape[0]
+    if wanted.shape[0] != rows:
+        return None
+    if wanted.numel() == last.numel():
+        return last
+    if wanted.numel() != rows or last.shape[1] > _MOST_FEATURES:
+        return None
+    return last[:, (last - wanted.reshape(rows, 1)).square().sum(0).argmin()]  # the series among features
 
 
 def _some_rows(values: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import has_seen_all
 from smdebug.runs.evaluation.parallel_rules import RuleWorker, worker_for
 from smdebug.runs.evaluation.rule_results import PartialResult, RuleResult
-from smdebug.runs.evaluation.rule_steps import RuleRequest, result_of, rule_class
+from smdebug.runs.evaluation.rule_steps import LocalRule, RuleRequest, result_of, rule_class
 from smdebug.secrets.texts import redacted
 from smdebug.trials import Trial
 
@@ -68,15 +68,23 @@ class EvaluatedRule:
         ):
             return
         if has_seen_all(self._type, self._trial, steps[-1]):
-            before = sum(findings.count for findings in self.result.found)
+            before = self._number_found()
             worker.end(steps[-1], self.result)
-            after = sum(findings.count for findings in self.result.found)
-            self.detects = self.detects or after > before
+            self.detects = self.detects or self._number_found() > before
+
+    def in_silence(self) -> None:
+        """Evaluate the rule while nothing is saved after its last step, if it judges that."""
+        worker, steps = self._worker, self.steps
+        if isinstance(worker, LocalRule) and steps and not self.result.is_over:
+            self.detects = worker.in_silence(steps[-1], self.result) or self.detects
 
     def has_found_more(self) -> bool:
         """Return whether there are findings since the last call."""
-        known, self._known = self._known, len(self.result.steps_found)
+        known, self._known = self._known, len(self.result.steps_found) + self._number_found()
         return self._known > known
+
+    def _number_found(self) -> int:
+        return sum(findings.count for findings in self.result.found)
 
     def so_far(self) -> RuleResult:
         """Return the result at the steps up to now."""

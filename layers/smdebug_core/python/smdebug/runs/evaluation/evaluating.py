@@ -66,7 +66,7 @@ def evaluate(
     source = None if file is None else os.fspath(file)
     requests = requests_for(trial, rules_for(trial, rules, file=source, default=default), source)
     together = [EvaluatedRule(request, trial) for request in requests if request.is_default]
-    _evaluate_together(together, default_steps(trial, most_steps), progress)
+    _evaluate_together(together, trial, default_steps(trial, most_steps), progress)
     results = {rule.name: rule.so_far() for rule in together}
     return [
         results[request.configuration.name] if request.is_default else _evaluate_rule(request, trial, options)
@@ -81,15 +81,18 @@ def default_steps(trial: Trial, most: int | None) -> list[int]:
 
 
 def _evaluate_together(
-    rules: Sequence[EvaluatedRule], steps: Sequence[int], progress: Callable[[int], Any]
+    rules: Sequence[EvaluatedRule], trial: Trial, steps: Sequence[int], progress: Callable[[int], Any]
 ) -> None:
     """Evaluate the rules one step after the other, so that they share what was read of a step."""
+    may_stand = not trial.loaded_all_steps and trial.observations.expected_workers > 1
     for step in steps if rules else ():
         for rule in rules:
             rule.evaluate(step)
         progress(len(rules))
     for rule in rules:
         rule.end()
+        if may_stand:
+            rule.in_silence()
 
 
 def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> RuleResult:

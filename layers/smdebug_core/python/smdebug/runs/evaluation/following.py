@@ -106,6 +106,9 @@ class Following:
             self.has_ended = True
             for rule in self._followed:
                 rule.end()
+        if not steps and not ended and self.trial.observations.expected_workers > 1:
+            for rule in self._followed:
+                rule.in_silence()
         return self._changes()
 
     def _changes(self) -> list[IssueChange]:

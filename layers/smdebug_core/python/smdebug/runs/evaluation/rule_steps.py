@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
-from smdebug.rules.asking import AT_END, ask
+from smdebug.rules.asking import AT_END, IN_SILENCE, ask
 from smdebug.rules.construction import make_rule
 from smdebug.rules.findings import plain
 from smdebug.rules.generic import every_rule, find_rule
@@ -92,6 +92,7 @@ class LocalRule:
     """A rule that is evaluated in this process."""
 
     def __init__(self, request: RuleRequest, trial: Trial | None = None):
+        self._request = request
         opened = trial or open_run(open_storage(request.path), attempt=request.attempt)
         self._rule = construct(request, opened)
         self.rule_type = type(self._rule)
@@ -112,6 +113,16 @@ class LocalRule:
     def end(self, step: int, result: PartialResult) -> None:
         """Add what the rule finds at the end of the run, after this last step."""
         evaluate_end(self._rule, step, result)
+
+    def in_silence(self, step: int, result: PartialResult) -> bool:
+        """Add what a default rule finds while nothing is saved after this step; return whether it does."""
+        if not self._request.is_default or not hasattr(self._rule, "invoke_in_silence"):
+            return False
+        match ask(self._rule, step, IN_SILENCE):
+            case Found() as found:
+                result.add(_findings_at(step, found, self._rule.base_trial))
+                return True
+        return False
 
     def state(self) -> RuleState:
         """Return what the rule remembers."""

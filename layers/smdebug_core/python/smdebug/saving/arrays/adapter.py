@@ -82,6 +82,10 @@ class FrameworkAdapter:
         """Return whether the value is more than this process's part of a tensor sharded over several."""
         return True
 
+    def is_placed(self, value: Any) -> bool:
+        """Return whether the value says which part of a tensor this process holds, and on which mesh."""
+        return False
+
     def rank_and_size(self) -> tuple[int, int]:
         """Return this process's rank among those that train together, and their number."""
         return ALONE

@@ -133,6 +133,15 @@ class HookOptions:
         return patterns(self.include_regex, "include_regex") or None
 
 
+def checked_interval(steps: Any) -> int | None:
+    """Return a number of steps, at least 1, or None."""
+    if steps is None or (type(steps) is int and steps >= 1):
+        return steps
+    raise SMDebugValueError(
+        f"compute_twice takes a number of steps, such as 1000 for one step in 1,000, not {steps!r}"
+    )
+
+
 def takes(
     options: Callable[P, O], *, positional: int | None = None
 ) -> Callable[[Callable[[S, O], None]], Callable[Concatenate[S, P], None]]:

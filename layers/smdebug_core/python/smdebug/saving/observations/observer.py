@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smdebug.files.observations import ObservedTensor
+from smdebug.files.observations import PARAMETERS, ObservedTensor
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.observations.step_observations import MAX_CARRIED, StepObservations, StepTaken
 from smdebug.saving.planning.default_plan import DIGESTED, kind_of
@@ -22,6 +22,7 @@ class _Known(NamedTuple):
     kind: str
     tensor: ObservedTensor
     digested: bool
+    is_part: bool
     is_number: bool
     shape: Any
     dtype: Any
@@ -107,7 +108,7 @@ class Observer:
         place = self.observations.place_of(known.kind, known.tensor)
         if place is not None:
             self._known[name] = known = known._replace(places=(place,))
-            self.observations.observe_rows(known.kind, (place,), measured)
+            self.observations.observe_rows(known.kind, (place,), measured, are_parts=known.is_part)
         return True
 
     def observe_again(self, name: str, value: Any) -> bool:
@@ -215,11 +216,13 @@ class Observer:
             self._warn_once(caveat.message, caveat.kind)
         kind = self.kinds.get(name) or kind_of(name)
         tensor = ObservedTensor(name, *self._adapter.form(value))
-        # The parts of a sharded tensor differ from worker to worker, and are not copies to be compared.
+        # The parts of a sharded tensor differ from worker to worker: they are compared by their places alone.
+        is_part = kind == PARAMETERS and self._adapter.is_placed(value)
         known = _Known(
             kind,
             tensor,
-            kind in DIGESTED and self._adapter.is_whole(value),
+            is_part or (kind in DIGESTED and self._adapter.is_whole(value)),
+            is_part,
             tensor.size == 1,
             getattr(value, "shape", None),
             getattr(value, "dtype", None),

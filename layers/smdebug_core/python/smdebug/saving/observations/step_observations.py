@@ -19,6 +19,7 @@ from smdebug.files.observations import (
     DIGESTS,
     FACTS,
     LAYOUT,
+    PARTS,
     SAMPLES,
     SERIES,
     STATISTICS,
@@ -85,6 +86,8 @@ class _Rows(NamedTuple):
 
     places: Sequence[int]
     measured: Measured | InBatch
+    are_parts: bool = False
+    """Whether each is the part of a tensor that this process holds, whose digest belongs to no copy."""
 
 
 @dataclass
@@ -170,13 +173,15 @@ class StepObservations:
         if place is not None:
             self.observe_rows(kind, (place,), measured)
 
-    def observe_rows(self, kind: str, places: Sequence[int], measured: Measured | InBatch) -> None:
+    def observe_rows(
+        self, kind: str, places: Sequence[int], measured: Measured | InBatch, are_parts: bool = False
+    ) -> None:
         """Keep what was measured of tensors with these places at the current step."""
         rows = self._rows.get(kind)
         if rows is None:
             rows = self._rows[kind] = []
         # The class itself, called with two arguments, takes three times as long.
-        rows.append(_new(_Rows, (places, measured)))
+        rows.append(_new(_Rows, (places, measured, are_parts)))
 
     def place_of(self, kind: str, tensor: ObservedTensor) -> int | None:
         """Return the place of a tensor among those of its kind, from now on; None if there is no room."""
@@ -253,6 +258,9 @@ class StepTaken(NamedTuple):
             if matrices.has_digests(kind):
                 digested = Digested(kind, tuple(known[:number]))
                 yield Handed(f"{DIGESTS}{kind}", partial(matrices.digests, kind), digested)
+            if matrices.has_digests(kind, of_parts=True):
+                digested = Digested(PARTS, tuple(known[:number]))
+                yield Handed(f"{DIGESTS}{PARTS}", partial(matrices.digests, kind, of_parts=True), digested)
         if self.digests_only:
             return
         for kind in self.rows:  # last, because readers of statistics do not need them
@@ -284,12 +292,14 @@ class _Matrices:
             matrix[place, : kept.size] = kept
         return matrix
 
-    def has_digests(self, kind: str) -> bool:
-        return any(rows.measured.has_digest for rows in self._rows[kind])
+    def has_digests(self, kind: str, *, of_parts: bool = False) -> bool:
+        return any(rows.measured.has_digest for rows in self._rows[kind] if rows.are_parts is of_parts)
 
-    def digests(self, kind: str) -> Array:
+    def digests(self, kind: str, *, of_parts: bool = False) -> Array:
         matrix = np.zeros((self._heights[kind], 2), np.int64)
-        for places, measured in self._rows[kind]:
+        for places, measured, are_parts in self._rows[kind]:
+            if are_parts is not of_parts:
+                continue
             if isinstance(measured, InBatch):
                 if measured.has_digest:
                     matrix[list(places)] = measured.digests()
@@ -325,7 +335,7 @@ class _Matrices:
     def _completed(self) -> NDArray[np.float32]:
         numbers = np.empty((self._count, len(MEASURED)), np.float64)
         end = 0
-        for places, measured in self._all:
+        for places, measured, _ in self._all:
             begin, end = end, end + len(places)
             numbers[begin:end] = _now(measured.numbers)
         return completed(numbers, self._whole_samples)
@@ -334,7 +344,7 @@ class _Matrices:
     def _whole_samples(self) -> NDArray[np.float32]:
         values = np.full((self._count, SAMPLE_SIZE), np.nan, np.float32)
         end = width = 0
-        for places, measured in self._all:
+        for places, measured, _ in self._all:
             begin, end = end, end + len(places)
             if isinstance(measured, InBatch):
                 values[begin:end] = measured.samples()

@@ -6,7 +6,8 @@ of mode, since validation comes in blocks: of the first 100 blocks, of every 10t
 from there, as an agent that acts between its updates has a block each.
 
 Of several workers the first one saves that. The others save digests of parameters and of the batch, at every
-tenth of these steps of training, unless `include_workers` says otherwise.
+tenth of these steps of training, unless `include_workers` says otherwise. From step 10 on they write the
+times of their steps at the other ones, too, if they know them.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class ObservingPlan(SavePlan, ABC):
     """The modes whose steps come in blocks, of which the first step is observed."""
     digests_only = False
     """Whether nothing but digests is kept."""
+    times_only: Members = NO_MEMBERS
+    """What is due at steps of which nothing but the times of steps is kept."""
 
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
@@ -183,14 +186,16 @@ class ReplicaPlan(DefaultPlan):
 
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
+        self.times_only = self._first_zoom  # a member beside the collections
+        self._first_zoom <<= 1
         for mode in ModeKeys:
             if mode in self.in_blocks:
                 self._modes[mode] = self._blocks[mode] = FirstOfBlock(ModePlan(()))
             else:
-                self._modes[mode] = _EveryTenth(self._modes[mode])
+                self._modes[mode] = _EveryTenth(self._modes[mode], self.times_only)
 
     def planned(self, tensor_name: str, due: Members) -> Wanted | None:
-        if kind_of(tensor_name) not in DIGESTED:
+        if kind_of(tensor_name) not in DIGESTED or due == self.times_only:
             return None
         found = super().planned(tensor_name, due)
         return found if found is not None and found.observed else None
@@ -205,16 +210,20 @@ def due_before(step: int) -> int:
 
 
 class _EveryTenth(ModePlan):
-    """What is due in a mode of the default plan, at every tenth of its steps."""
+    """What is due in a mode of the default plan, at every tenth of its steps; at the others, times."""
 
-    __slots__ = ("_whole",)
+    __slots__ = ("_times", "_whole")
 
-    def __init__(self, plan: ModePlan):
+    def __init__(self, plan: ModePlan, times: Members):
         super().__init__(())
         self._whole = plan
+        self._times = times
 
     def due(self, mode_step: int) -> Members:
-        return NO_MEMBERS if due_before(mode_step) % 10 else self._whole.due(mode_step)
+        due = self._whole.due(mode_step)
+        if not (due and due_before(mode_step) % 10):
+            return due
+        return NO_MEMBERS if mode_step < 10 else self._times
 
     def asks_at(self, mode_step: int) -> bool:
         return self._whole.asks_at(mode_step)

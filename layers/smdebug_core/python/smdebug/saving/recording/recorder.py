@@ -12,6 +12,7 @@ import numpy as np
 
 from smdebug.config.collection import Collection
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.files.observations import RANK_TIMES
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.arrays.adapter import FrameworkAdapter
@@ -89,6 +90,8 @@ class Recorder:
         self.capture = Capture(adapter, self.warn_once)
         self.system: SystemMetrics | None = None
         """Measures the system metrics; None where they are not kept."""
+        self.times: Callable[[int], Any] | None = None
+        """Returns the times of this rank's steps before that one; None where ranks are not compared."""
         self._prepare = prepare
         self._clock = clock
         self._began = clock
@@ -201,6 +204,8 @@ class Recorder:
                 self.due = self.capture.zoom.widened(self.due, clock)
             if self._numbers is not None:
                 self.due = self._placed(self._numbers, clock)
+            if self.due:
+                self._note_times(clock)
             if run is not None and run.writer is not None:
                 if self.due and not is_next_due:
                     run.writer.background.pause()
@@ -218,6 +223,19 @@ class Recorder:
             self.open is None or self._continues_evaluation()
         ):
             self._idle = self._mode_plan.idle_after(clock.mode_step)
+
+    def _note_times(self, clock: StepClock) -> None:
+        """Note the times of the steps before one that is saved. Where only they are due, nothing else is."""
+        observer, run = self.capture.observer, self.run
+        is_alone = run is not None and isinstance(run.plan, ObservingPlan) and self.due == run.plan.times_only
+        if self.times is not None and observer is not None and clock.mode not in EVALUATIONS:
+            times = self.times(clock.mode_step)
+            if times:
+                observer.observations.note(**{RANK_TIMES: times})
+                if is_alone:
+                    self.open_step()
+        if is_alone:
+            self.due = NO_MEMBERS
 
     def _placed(self, numbers: RecordNumbers, clock: StepClock) -> Members:
         """Return what to save of a step that has begun, whose evaluations have the numbers of training."""

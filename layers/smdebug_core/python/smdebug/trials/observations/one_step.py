@@ -23,6 +23,8 @@ from smdebug.files.names import OBSERVATIONS
 from smdebug.files.observations import (
     DIGESTS,
     FACTS,
+    PARAMETERS,
+    PARTS,
     SAMPLES,
     SERIES,
     SERIES_COLUMNS,
@@ -32,6 +34,7 @@ from smdebug.files.observations import (
     matrix,
 )
 from smdebug.mode_keys import TRAINING, ModeKeys
+from smdebug.numbers.batches import MOST_DIGESTS, digests_of
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.observations.damaged_values import DAMAGED
 from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, joined
@@ -124,6 +127,12 @@ class ObservedStep:
         return _NO_ROWS if found is None else found
 
     @cached_property
+    def row_digests(self) -> tuple[list[int], bool]:
+        """The digests of rows of the first input, the smallest first, and whether those are of all rows."""
+        digests = digests_of(self.facts.get("row_digests"))
+        return digests, len(digests) < MOST_DIGESTS
+
+    @cached_property
     def series_names(self) -> list[str]:
         """The scalars that have values at this step."""
         return sorted(n.removeprefix(SERIES) for n in self._names if n.startswith(SERIES))
@@ -152,6 +161,8 @@ class ObservedStep:
         return self._observations.layout_at(own.get("layout"), self.worker)
 
     def _rows_of(self, kind: str) -> tuple[ObservedTensor, ...]:
+        if kind == PARTS:
+            kind = PARAMETERS
         return () if self.layout is None else self.layout.tensors.get(kind, ())
 
     def _value(self, name: str) -> NDArray[Any]:

@@ -6,7 +6,7 @@ at once, and only the requested parts of a step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,9 +20,12 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.files.observations import (
+    COMPUTED_TWICE,
     DIGESTS,
     FACTS,
     LAYOUT,
+    PARTS,
+    RANK_TIMES,
     SAMPLES,
     SERIES,
     SERIES_COLUMNS,
@@ -34,6 +37,7 @@ from smdebug.files.observations import (
 )
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.rank_times import WindowTimes, window_times
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.observations.damaged_values import note_damage
 from smdebug.trials.observations.lost_layouts import layout_content
@@ -42,6 +46,7 @@ from smdebug.trials.observations.one_step import ObservedStep, ObservedSteps
 from smdebug.trials.observations.replicas import Difference, Digests, absent, differences
 from smdebug.trials.observations.series import Series, checked_rows, in_order
 from smdebug.trials.observations.statistics_matrix import Floats, StatisticsMatrix
+from smdebug.trials.observations.worker_parts import WorkerParts
 
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
@@ -232,6 +237,36 @@ class Observations:
             if kind in of_worker
         }
         return differences(roots, lambda worker: self._present_digests(kind, step, mode, worker))
+
+    def parts(self, step: int) -> dict[str, WorkerParts]:
+        """The parts of sharded parameters that each worker holds at a global step, if any is."""
+        found = {}
+        for worker, roots in self.roots(step).items():
+            if PARTS in roots:
+                seen = self.at(step, worker)
+                found[worker] = WorkerParts.of_layout(seen.facts, seen.digests(PARTS))
+        return found
+
+    def rank_times(self, step: int) -> dict[str, list[WindowTimes]]:
+        """The times of steps that each worker has saved with a global step."""
+        return {
+            worker: [times for row in rows if (times := window_times(row)) is not None]
+            for worker, rows in self._fact_of_workers(RANK_TIMES, step)
+            if isinstance(rows, list)
+        }
+
+    def computed_twice(self, step: int) -> dict[str, dict[str, Any]]:
+        """What passes have given that a worker has computed again at a global step, of each that has."""
+        return {
+            worker: given
+            for worker, given in self._fact_of_workers(COMPUTED_TWICE, step)
+            if isinstance(given, dict)
+        }
+
+    def _fact_of_workers(self, name: str, step: int) -> Iterator[tuple[str, Any]]:
+        for worker, written in (self._trial.index.workers_at(step, GLOBAL) or {}).items():
+            if FACTS in written.places:
+                yield worker, self.at(step, worker).facts.get(name)
 
     def absent_workers(self, step: int, mode: ModeKeys = GLOBAL, *, least_present: int = 2) -> list[str]:
         """The workers `worker_<rank>` that have saved no digests at the step, where others have.

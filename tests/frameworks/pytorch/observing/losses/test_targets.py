@@ -1,11 +1,14 @@
 """What is kept of the targets of a loss, and whether the inputs reveal them."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 import smdebug
+from smdebug.numbers.batches import digests_of
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.targets import MAX_VALUES, loss_facts
 from smdebug.trials import create_trial
@@ -147,3 +150,86 @@ def test_facts_of_targets_are_kept_under_the_default_plan(tmp_path):
     loss = create_trial(str(tmp_path / "run")).facts(2)["loss"]
     assert loss["revealed_by"] == [0, 1]
     assert loss["terms"][0]["means"] == pytest.approx([float(ROWS[:, 1].mean())], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("error", "criterion", "cost"),
+    [
+        (partial(F.smooth_l1_loss, beta=2.0), "smooth L1", 3.0),
+        (partial(F.huber_loss, delta=2.0), "Huber", 6.0),
+    ],
+)
+def test_bounded_errors_say_what_a_constant_costs(error, criterion, cost):
+    targets = torch.tensor([-4.0, 4.0]).repeat(8)[:, None].repeat(1, 3)
+    (term,) = facts_of(error(LAYER(ROWS), targets))["terms"]
+    assert (term["criterion"], term["constant"]) == (criterion, pytest.approx(cost))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lambda *both: F.l1_loss(*both),
+        nn.L1Loss(),
+        nn.L1Loss(reduction="sum"),
+        lambda *both: F.l1_loss(*both, reduction="none").mean(),
+    ],
+)
+def test_an_absolute_error_has_the_facts_of_its_targets(tmp_path, error):
+    targets = torch.arange(16.0)[:, None]
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with smdebug.start(tmp_path / "run"):
+        for _ in range(2):
+            optimizer.zero_grad()
+            error(model(ROWS), targets).backward()
+            optimizer.step()
+    (term,) = create_trial(tmp_path / "run").facts(0)["loss"]["terms"]
+    assert (term["criterion"], term["rows"], term["of_a_layer"]) == ("mean absolute error", 16, True)
+    assert (term["means"], term["constant"], term["ascending"]) == ([7.5], 4.0, 1.0)
+
+
+def test_an_absolute_error_between_two_results_has_no_targets(tmp_path):
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with smdebug.start(tmp_path / "run"):
+        F.l1_loss(model(ROWS), model(ROWS + 1)).backward()
+        optimizer.step()
+    (term,) = create_trial(tmp_path / "run").facts(0)["loss"]["terms"]
+    assert term["criterion"] == "mean absolute error"
+    assert "means" not in term
+
+
+def test_equal_rows_of_training_and_evaluation_have_equal_digests(tmp_path):
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with smdebug.start(tmp_path / "run"):
+        model(ROWS).sum().backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            model(ROWS[8:])
+    trial = create_trial(tmp_path / "run")
+    trained, evaluated = (set(digests_of(trial.facts(step)["row_digests"])) for step in trial.steps()[:2])
+    assert (len(trained), len(evaluated)) == (16, 8)
+    assert evaluated < trained
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "cost"),
+    [
+        (torch.arange(32.0).reshape(4, 8), torch.arange(8.0, 40.0, 8.0)[:, None], 1.0),
+        (torch.arange(32.0).reshape(4, 8, 1), torch.arange(9.0, 41.0, 8.0), 4.0),
+        (
+            torch.arange(64.0).reshape(4, 8, 2),
+            torch.arange(15.0, 79.0, 16.0)[:, None],
+            0.0,
+        ),  # its second series
+        (torch.arange(12.0).reshape(4, 3), torch.ones(4, 1), None),  # too short for a sequence
+        (torch.arange(32.0).reshape(4, 8), torch.ones(2, 1), None),
+        (torch.arange(32).reshape(4, 8), torch.ones(4, 1), None),  # tokens
+    ],
+)
+def test_what_it_costs_to_repeat_the_last_value_is_a_fact(given, wanted, cost):
+    estimates = nn.Parameter(torch.zeros_like(wanted))
+    (term,) = facts_of(F.mse_loss(estimates * 1, wanted), given)["terms"]
+    assert term.get("repeated") == (cost if cost is None else pytest.approx(cost))

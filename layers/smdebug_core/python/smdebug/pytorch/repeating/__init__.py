@@ -1,0 +1,1 @@
+"""Computing again what a training has computed, to compare it."""

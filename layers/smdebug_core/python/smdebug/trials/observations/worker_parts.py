@@ -1,0 +1,142 @@
+"""The parts of sharded parameters that workers hold: which of them are copies, and which are not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Digest = tuple[int, int]
+Place = tuple[tuple[str, int], ...]
+"""Where a part lies: by the name of each dimension of the mesh that splits the tensor, the place on it."""
+
+
+class Part(NamedTuple):
+    """The part of one tensor that a worker holds."""
+
+    mesh: int
+    """The first rank of the mesh over which the tensor is sharded."""
+    place: Place
+    digest: Digest
+
+
+@dataclass(frozen=True)
+class WorkerParts:
+    """What one worker holds of sharded parameters."""
+
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    rows: Place | None = None
+    """Which rows it trains on: workers with the same get the same; None if the mesh does not say."""
+
+    @classmethod
+    def of_layout(cls, facts: Mapping[str, Any], digests: Mapping[str, Digest]) -> WorkerParts:
+        """Return what the facts of a layout say of those tensors; what has another form is left out."""
+        parts: dict[str, Part] = {}
+        rows: dict[str, int] = {}
+        is_known = True
+        groups = facts.get("parts")
+        for group in groups if isinstance(groups, list) else ():
+            match group:
+                case {"mesh": [*mesh], "first_rank": int(first), "at": [*at], "tensors": [*tensors], **more}:
+                    dimensions = _dimensions(mesh, at, more.get("splits"), more.get("own_rows"))
+                case _:
+                    dimensions = []
+            if not dimensions:
+                is_known = False
+                continue
+            place = tuple((each.name, each.at) for each in dimensions if each.splits)
+            for name in tensors:
+                digest = digests.get(name) if isinstance(name, str) else None
+                if digest is not None and any(digest):
+                    parts[name] = Part(first, place, digest)
+            is_known = is_known and all(each.own_rows is not None for each in dimensions)
+            rows.update((each.name, each.at) for each in dimensions if each.own_rows)
+        return cls(parts, tuple(sorted(rows.items())) if is_known else None)
+
+
+class _Dimension(NamedTuple):
+    """A dimension of a mesh, as one worker sees it."""
+
+    name: str
+    at: int
+    splits: bool
+    """Whether it splits the tensor."""
+    own_rows: bool | None
+    """Whether ranks along it train on rows of their own."""
+
+
+def _dimensions(names: Sequence[Any], at: Sequence[Any], splits: Any, own_rows: Any) -> list[_Dimension]:
+    """The dimensions of a mesh; empty if they were not noted in this form."""
+    if not (isinstance(splits, list) and isinstance(own_rows, list)):
+        return []
+    if not len(names) == len(at) == len(splits) == len(own_rows) or not all(type(i) is int for i in at):
+        return []
+    return [
+        _Dimension(
+            str(name) or f"dimension {number}",
+            at[number],
+            splits[number] is not None,
+            own_rows[number] if isinstance(own_rows[number], bool) else None,
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+class PartsOfTensor(NamedTuple):
+    """The parts of one tensor: which worker holds which."""
+
+    name: str
+    held: Mapping[str, Part]
+
+    @property
+    def differing(self) -> dict[Place, list[list[str]]]:
+        """The places of which workers of one mesh hold different contents: the workers by content.
+
+        The mesh says that they are copies.
+        """
+        return _several(self.held, lambda part: (part.mesh, part.place))
+
+    @property
+    def differing_between_meshes(self) -> dict[Place, list[list[str]]]:
+        """The same of workers of any mesh, as in copies of a model: they are copies if they once were."""
+        return _several(self.held, lambda part: (0, part.place))
+
+    def alike_along(self) -> str | None:
+        """The dimension of the mesh along which all parts have one content; None if there is none."""
+        first = next(iter(self.held.values()))
+        for number, (dimension, _) in enumerate(first.place):
+            rows: defaultdict[Place, dict[int, set[Digest]]] = defaultdict(lambda: defaultdict(set))
+            for part in self.held.values():
+                if len(part.place) > number:
+                    others = (*part.place[:number], *part.place[number + 1 :])
+                    rows[others][part.place[number][1]].add(part.digest)
+            several = [contents for contents in rows.values() if len(contents) > 1]
+            if several and all(len(set().union(*contents.values())) == 1 for contents in several):
+                return dimension
+        return None
+
+
+def by_tensor(workers: Mapping[str, WorkerParts]) -> list[PartsOfTensor]:
+    """The parts of each tensor, in the order of the first worker that has it."""
+    found: defaultdict[str, dict[str, Part]] = defaultdict(dict)
+    for worker, of_worker in workers.items():
+        for name, part in of_worker.parts.items():
+            found[name][worker] = part
+    return [PartsOfTensor(name, held) for name, held in found.items()]
+
+
+def _several(
+    held: Mapping[str, Part], key: Callable[[Part], tuple[int, Place]]
+) -> dict[Place, list[list[str]]]:
+    """The places with several contents: the workers of each, the most frequent content first."""
+    contents: defaultdict[tuple[int, Place], defaultdict[Digest, list[str]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for worker, part in held.items():
+        contents[key(part)][part.digest].append(worker)
+    return {
+        place: sorted(found.values(), key=len, reverse=True)
+        for (_, place), found in contents.items()
+        if len(found) > 1
+    }

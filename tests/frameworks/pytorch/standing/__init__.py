@@ -1,0 +1,1 @@
+"""Trainings of several ranks that make no progress."""

@@ -1,0 +1,117 @@
+"""Which parts of sharded parameters are copies of each other, from the facts of each worker."""
+
+import pytest
+
+from smdebug.trials.observations.worker_parts import WorkerParts, by_tensor
+
+HELD, OTHER = (1, 2), (3, 4)
+
+
+def group(at, splits, *, mesh=("dp", "tp"), first=0, own_rows=(True, False), tensors=("w",)):
+    return {
+        "mesh": list(mesh),
+        "sizes": [2] * len(mesh),
+        "first_rank": first,
+        "at": list(at),
+        "splits": list(splits),
+        "own_rows": list(own_rows),
+        "tensors": list(tensors),
+    }
+
+
+def holding(digests, splits, **more):
+    """The tensor `w` on a mesh of two by two ranks, of which each holds what is given."""
+    places = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    workers = {
+        f"worker_{rank}": WorkerParts.of_layout({"parts": [group(at, splits, **more)]}, {"w": digest})
+        for rank, (at, digest) in enumerate(zip(places, digests, strict=True))
+    }
+    (tensor,) = by_tensor(workers)
+    return tensor
+
+
+def test_ranks_along_a_copying_dimension_hold_copies():
+    copied_over_dp = [None, 0]
+    assert holding([HELD, OTHER, HELD, OTHER], copied_over_dp).differing == {}
+    differing = holding([HELD, OTHER, HELD, HELD], copied_over_dp).differing
+    assert differing == {(("tp", 1),): [["worker_1"], ["worker_3"]]}
+
+
+def test_parts_of_every_rank_may_all_differ():
+    tensor = holding([(1, 0), (2, 0), (3, 0), (4, 0)], [0, 0])
+    assert tensor.differing == {} == tensor.differing_between_meshes
+    assert tensor.alike_along() is None
+
+
+@pytest.mark.parametrize(
+    ("digests", "along"),
+    [
+        ([HELD, HELD, OTHER, OTHER], "tp"),  # one seed for the ranks of each replica
+        ([HELD, OTHER, HELD, OTHER], "dp"),
+        ([HELD, HELD, HELD, HELD], "dp"),
+        ([HELD, HELD, HELD, OTHER], None),
+        ([HELD, OTHER, OTHER, HELD], None),
+    ],
+)
+def test_parts_are_alike_along_the_dimension_that_should_tell_them_apart(digests, along):
+    assert holding(digests, [0, 1]).alike_along() == along
+
+
+def test_copies_are_not_parts_that_are_alike():
+    assert holding([HELD] * 4, [None, None]).alike_along() is None
+    assert holding([HELD, OTHER, HELD, OTHER], [None, 0]).alike_along() is None
+
+
+def test_meshes_of_their_own_hold_copies_only_as_far_as_the_rules_remember():
+    first = WorkerParts.of_layout({"parts": [group([0], [0], mesh=["tp"], own_rows=[False])]}, {"w": HELD})
+    second = WorkerParts.of_layout(
+        {"parts": [group([0], [0], mesh=["tp"], own_rows=[False], first=2)]}, {"w": OTHER}
+    )
+    (tensor,) = by_tensor({"worker_0": first, "worker_2": second})
+    assert tensor.differing == {}
+    assert tensor.differing_between_meshes == {(("tp", 0),): [["worker_0"], ["worker_2"]]}
+
+
+def test_rows_follow_the_dimensions_whose_ranks_have_their_own():
+    held = WorkerParts.of_layout(
+        {
+            "parts": [
+                group([1, 0], [0, 1]),
+                group([1], [0], mesh=["dp"], own_rows=[True], tensors=["norm"]),
+            ]
+        },
+        {"w": HELD, "norm": OTHER},
+    )
+    assert held.rows == (("dp", 1),)
+    assert {name: part.place for name, part in held.parts.items()} == {
+        "w": (("dp", 1), ("tp", 0)),
+        "norm": (("dp", 1),),
+    }
+
+
+def test_a_mesh_that_does_not_say_which_ranks_share_rows_leaves_them_unknown():
+    held = WorkerParts.of_layout(
+        {"parts": [group([1, 0], [0, None], mesh=["", ""], own_rows=[None, None])]}, {"w": HELD}
+    )
+    assert held.rows is None
+    assert held.parts["w"].place == (("dimension 0", 1),)
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        None,
+        7,
+        "parts",
+        [7],
+        [{}],
+        [{**group([0, 1], [0, 0]), "at": ["0", "1"]}],
+        [{**group([0, 1], [0, 0]), "at": [0]}],
+        [{**group([0, 1], [0, 0]), "splits": 3}],
+        [{**group([0, 1], [0, 0]), "own_rows": None}],
+        [{**group([0, 1], [0, 0]), "first_rank": "0"}],
+        [{**group([0, 1], [0, 0]), "tensors": [["w"], 3, "not there"]}],
+    ],
+)
+def test_facts_of_another_form_are_left_out(noted):
+    assert dict(WorkerParts.of_layout({"parts": noted}, {"w": HELD}).parts) == {}
