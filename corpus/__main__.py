@@ -68,7 +68,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--publish",
         action="store_true",
-        help="keep the results for docs/verdicts.md, in the place of earlier ones of these trainings",
+        help="keep the results for docs/verdicts.md, in the place of earlier ones of these trainings; "
+        "those of fewer --seeds are kept beside",
     )
     made.add_argument("--json", metavar="FILE", help="write every verdict to FILE")
     made.add_argument(
@@ -90,8 +91,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [trained for trained in chosen if trained.case.framework in CHOOSING]
     if options.publish and options.random:
         parser().error("--publish keeps the results of the programs: leave --random out")
-    if options.publish and options.seeds:
-        parser().error("--publish keeps the results of all seeds: leave --seeds out")
     if options.kept:
         chosen = [
             each
@@ -122,6 +121,8 @@ def _name_of(options: argparse.Namespace) -> str:
     """Return the name of the results: by their rules, or by the way of saving."""
     if options.saved != DEFAULT:
         return f"saved: {options.saved}"
+    if options.seeds:
+        return publish.AGAIN
     return str(options.rules or "default")
 
 

@@ -16,6 +16,9 @@ from corpus.measuring.written import written
 
 RESULTS = Path(__file__).parent / "results.json"
 
+AGAIN = "again"
+"""The name of results of fewer seeds than usual."""
+
 TEMPLATE = Path(__file__).parent / "page.md"
 
 
@@ -67,7 +70,7 @@ def text(results: dict[str, tuple[Tally, ...]]) -> str:
     parts = {
         "summary": page.summary(scores),
         "size": [_size(scores), *_not_measured(scores)],
-        "commits": list(_commits(scores)),
+        "commits": [*_commits(scores), *_again(Scores(results.get(AGAIN, ())))],
         "by cause": page.classes(scores),
         "by framework": page.frameworks(scores),
         "blame": page.blame(scores),
@@ -101,6 +104,23 @@ def _commits(scores: Scores) -> Iterator[str]:
         counts[tally.recorded or "earlier", tally.judged or "earlier"] += tally.runs
     rows = [(*commits, f"{runs:,}") for commits, runs in counts.most_common()]
     yield from page.table(("recorded by the code of", "judged by the rules of", "runs"), rows)
+
+
+def _again(scores: Scores) -> Iterator[str]:
+    """What fewer seeds showed, of trainings that were recorded again."""
+    if not scores.tallies:
+        return
+    rows = [
+        ("healthy runs with an alarm", page.bounded(scores.false_alarms)),
+        ("healthy twins with an alarm", page.bounded(scores.twins)),
+        ("faults named right", str(scores.named_right)),
+    ]
+    yield ""
+    yield "One seed of these trainings was recorded again since, and judged at once:"
+    yield ""
+    yield from page.table(("", "recorded again"), [row for row in rows if not row[1].startswith("-")])
+    yield ""
+    yield from _commits(scores)
 
 
 def _not_measured(scores: Scores) -> Iterator[str]:

@@ -24,7 +24,13 @@ REASONS: Mapping[str, str] = {
     ),
     "trees on one class": "In one run the few labels of the other class are told apart well enough.",
     "lengths of texts from short to long": (
-        "PyTorch keeps no targets of an L1 loss for its backward pass, so that their order is unknown."
+        "Some of the sorted batches have fewer than four different lengths, which chance may sort."
+    ),
+    "a third of the groups rotated": (
+        "Two thirds of the labels are right, and the loss falls as it does with noisy labels."
+    ),
+    "few quantities shifted and memorised": (
+        "It ends after 250 steps: a loss is compared with that of a constant prediction from 300 on."
     ),
     "jax bit of a weight flips": (
         "The next saved step shows it only if the weight stands out by more than 20 times its past."

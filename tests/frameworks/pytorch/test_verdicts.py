@@ -100,7 +100,7 @@ def test_the_command_prints_the_figures_and_writes_each_verdict(tmp_path, capsys
     ("asked", "expected"),
     [
         (["--only", "no such program"], "no program matches 'no such program'"),
-        (["--publish", "--seeds", "1"], "--publish keeps the results of all seeds"),
+        (["--publish", "--random", "1"], "--publish keeps the results of the programs"),
         (["--kept", "--keep", "nowhere"], "no recordings are kept in nowhere"),
     ],
 )
