@@ -160,6 +160,7 @@ class ActEnvironment(TableAccess, ChecksAccess, TopicAccess):
 
     alert_emails: tuple[str, ...] = _variable("SMDEBUG_ALERT_EMAILS", _strings)
     alert_phone_numbers: tuple[str, ...] = _variable("SMDEBUG_ALERT_PHONE_NUMBERS", _strings)
+    batch_queues: tuple[str, ...] = _variable("SMDEBUG_BATCH_QUEUES", _strings)
 
 
 @dataclass(frozen=True, kw_only=True)

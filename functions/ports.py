@@ -165,6 +165,16 @@ class TrainingJobs(Protocol):
         """Stop the job, unless it is stopping already. `TooMuch`, `NotDone`."""
 
 
+class BatchJobs(Protocol):
+    """The jobs of AWS Batch."""
+
+    def running(self, queue: str) -> list[JobClaims]:
+        """Return what each running job of the queue says of the runs that it trains. `TooMuch`, `NotDone`."""
+
+    def stop(self, job: str, *, reason: str) -> None:
+        """Terminate the job; nothing happens if it has ended. `TooMuch`, `NotDone`."""
+
+
 class ControlObjects(Protocol):
     """Control objects stored beside a run."""
 

@@ -89,14 +89,26 @@ class StepIndex:
             return None
         return changed
 
-    def note_check(self, run: str, until: float) -> None:
-        """Record until when a check of this run is waiting; 0 if none is."""
-        self._store.update(
-            items.run_pk(run),
-            items.RUN,
-            set={"check_until": until},
-            only=PRESENT,
-        )
+    def note_check(self, run: str, until: float, *, known: float, now: float) -> None:
+        """Record when a check of this run will come, unless an earlier one is waiting.
+
+        `known` is what the caller read: another process may have noted one meanwhile.
+        """
+        while not now < known <= until:
+            try:
+                only = Only(equal={"check_until": known})
+                self._store.update(items.run_pk(run), items.RUN, set={"check_until": until}, only=only)
+            except Refused:
+                record = self.run(run)
+                if record is None or record.check_until == known:
+                    return
+                known = record.check_until
+            else:
+                return
+
+    def note_no_check(self, run: str) -> None:
+        """Record that no check of this run is waiting."""
+        self._store.update(items.run_pk(run), items.RUN, set={"check_until": 0}, only=PRESENT)
 
     def note_listing(self, run: str, now: float) -> None:
         """Record that the files of this run were listed."""

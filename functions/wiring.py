@@ -90,7 +90,7 @@ def action_ports() -> ActionPorts:
     """Return what carrying out the actions of a finding needs."""
     from functions.adapters.aws import SystemClock
     from functions.adapters.control_objects import ControlObjectsInS3
-    from functions.adapters.training_jobs import SageMakerJobs
+    from functions.adapters.training_jobs import JobsOfBatch, SageMakerJobs
     from functions.decisions.action_plan import Endpoints
     from functions.followup.action_outcomes import OutcomesInIndex
     from functions.followup.actions import ActionPorts
@@ -98,12 +98,15 @@ def action_ports() -> ActionPorts:
     environment = ActEnvironment.read(os.environ)
     return ActionPorts(
         jobs=SageMakerJobs(lambda: client("sagemaker")),
+        batch=JobsOfBatch(lambda: client("batch")),
         control=ControlObjectsInS3(lambda: client("s3")),
         topic=_topic(environment),
         outcomes=OutcomesInIndex(_items_in(environment)),
         checks=_checks(environment),
         clock=SystemClock(),
-        endpoints=Endpoints(environment.alert_emails, environment.alert_phone_numbers),
+        endpoints=Endpoints(
+            environment.alert_emails, environment.alert_phone_numbers, environment.batch_queues
+        ),
     )
 
 

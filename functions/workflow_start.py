@@ -45,13 +45,13 @@ def start_evaluation(
 
 
 def leave_check(world: World, record: RunRecord, *, after: float | None = None) -> None:
-    """Leave a check of the run for later, unless one is waiting."""
+    """Leave a check of the run for later, unless one is waiting that comes no later."""
     now = world.clock.now()
     delay = int(min(max(1, world.settings.check_delay if after is None else after), 900))
     if now < record.check_until <= now + delay:
         return
     world.checks.leave({"check": record.run}, after_seconds=delay)
-    world.index.note_check(record.run, now + delay)
+    world.index.note_check(record.run, now + delay, known=record.check_until, now=now)
 
 
 def workflow_group(group: str) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from constructs import Construct
 
 from infra.alerting.alerts import Alerts
 from infra.events.arrivals_queue import ArrivalsQueue
+from infra.events.central_bus import CentralBus
 from infra.events.dead_letters import Undelivered
 from infra.events.findings_bus import FindingsBus
+from infra.events.stop_queues import StopQueues
 from infra.functions import QUICK
 from infra.landing_zone.key_policy import Place, of_settings
 from infra.settings import NEW_KEY, Settings
@@ -39,7 +41,27 @@ class Foundation:
             undelivered=self.undelivered,
             handled_within=QUICK,
         )
-        self.bus = FindingsBus(scope, "Findings", name=self.name, undelivered=self.undelivered)
+        self.bus = FindingsBus(
+            scope,
+            "Findings",
+            name=self.name,
+            undelivered=self.undelivered,
+            existing=settings.event_bus,
+        )
+        self.central = (
+            CentralBus(
+                scope,
+                "Central",
+                arn=settings.central_bus,
+                bus=self.bus,
+                undelivered=self.undelivered,
+            )
+            if settings.central_bus
+            else None
+        )
+        self.stops = StopQueues(
+            scope, "Stops", names=settings.stop_queues, bus=self.bus, undelivered=self.undelivered
+        )
         self.alerts = Alerts(scope, "Alerts", settings=settings)
         self.schedules = WatchSchedules(scope, "Watches", name=self.name)
 

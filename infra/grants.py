@@ -6,7 +6,7 @@ from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
 from infra.functions import Functions
 from infra.settings import Settings
-from infra.training_jobs import let_stop_jobs
+from infra.training_jobs import let_stop_batch_jobs, let_stop_jobs
 
 
 def grant(
@@ -19,7 +19,7 @@ def grant(
     _grant_arrivals(functions, foundation, settings)
     _grant_evaluation(functions, foundation, settings)
     _grant_upkeep(functions, foundation)
-    _grant_follow_up(functions, foundation)
+    _grant_follow_up(functions, foundation, settings)
     for function in (functions.ingest, functions.sweep, functions.watch):
         workflow.let_start(function)
     for function in (
@@ -76,13 +76,14 @@ def _grant_upkeep(functions: Functions, foundation: Foundation) -> None:
     schedules.let_schedule_checks(functions.watch)
 
 
-def _grant_follow_up(functions: Functions, foundation: Foundation) -> None:
+def _grant_follow_up(functions: Functions, foundation: Foundation, settings: Settings) -> None:
     table, bucket, alerts = foundation.table, foundation.bucket, foundation.alerts
 
     table.let_record_outcomes(functions.act)
     bucket.let_request_stop(functions.act)
     bucket.let_request_zoom(functions.act)
     let_stop_jobs(functions.act)
+    let_stop_batch_jobs(functions.act, settings.batch_queues)
     alerts.let_publish(functions.act)
     alerts.let_know_recipients(functions.act)
 

@@ -51,6 +51,17 @@ class Outputs(Construct):
         self._add("Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings")
         self._add("EvaluationLog", evaluation_log, "The log of the built-in rules")
         self._add("CustomRuleLogs", ",".join(custom_logs), "The logs of custom rules")
+        if foundation.bus.statement:
+            self._add("EventBusStatement", foundation.bus.statement, "Add this to the policy of your bus")
+        if foundation.central is not None:
+            self._add(
+                "CentralBusStatement",
+                foundation.central.statement,
+                "Add this to the policy of the bus in the central account",
+            )
+        if foundation.stops.urls:
+            queues = ",".join(f"{name}={url}" for name, url in foundation.stops.urls.items())
+            self._add("StopQueues", queues, "What your clusters read: python -m smdebug.service.stopping")
         if backtests is not None:
             self._add("Backtests", backtests.arn, "The state machine of `smdebug backtest --deployed`")
             self._add(

@@ -21,16 +21,21 @@ _CONTEXT = {
 }
 
 
-BACKTESTS = Settings(backtests_at_once=2, nightly_backtest=True)
+OPTIONAL = {
+    "`backtests_at_once` and `nightly_backtest`": Settings(backtests_at_once=2, nightly_backtest=True),
+    "`batch_queues`": Settings(batch_queues=("training",)),
+}
+"""Settings that add permissions, by how the page calls them."""
 
 
 def tables() -> str:
-    """Return the table of the default settings, and that of what backtests add to it."""
-    usual, with_backtests = (table(settings).splitlines() for settings in (Settings(), BACKTESTS))
-    added = [row for row in with_backtests if row not in usual]
-    return "\n".join(
-        [*usual, "", "With `backtests_at_once` and `nightly_backtest` also:", "", *usual[:2], *added]
-    )
+    """Return the table of the default settings, and those of what other settings add to it."""
+    usual = table(Settings()).splitlines()
+    lines = list(usual)
+    for name, settings in OPTIONAL.items():
+        added = [row for row in table(settings).splitlines() if row not in usual]
+        lines += ["", f"With {name} also:", "", *usual[:2], *added]
+    return "\n".join(lines)
 
 
 def table(settings: Settings) -> str:

@@ -11,17 +11,16 @@ from typing import Any
 
 from infra import tenants
 from infra.backtesting import share as backtest_share
-from infra.checks import concurrency, landing_zone, retention
+from infra.checks import concurrency, elsewhere, landing_zone, recipients, retention
 from infra.checks.concurrency import SMALLEST_ACCOUNT
+from infra.checks.recipients import IN_SSM
 from infra.checks.values import READERS, Architecture, Removal, SettingsError, WorkflowType
 from infra.log_retentions import LOG_RETENTIONS
 
-__all__ = ["Architecture", "Removal", "Settings", "SettingsError", "WorkflowType"]
+__all__ = ["IN_SSM", "Architecture", "Removal", "Settings", "SettingsError", "WorkflowType"]
 DEFAULT_RULES = ("default",)
-IN_SSM = "ssm:"
 NEW_KEY = "new"
 _KEY = r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+"
-_SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
 LONGEST_JOB = 120  # seconds, of a function with custom rules
@@ -73,6 +72,16 @@ class Settings:
     """The secret `{"url": …}` of a Slack webhook for findings: its name, or `ssm:` and a parameter's."""
     webhook_secret: str | None = None
     """The secret `{"url": …, "token": …}` of a webhook for unchanged events, named in the same way."""
+    batch_queues: tuple[str, ...] = ()
+    """Job queues of AWS Batch in which `stoptraining` may terminate the job of a run."""
+    stop_queues: tuple[str, ...] = ()
+    """Clusters of your own, each with a queue of what `stoptraining` wants stopped, such as `hpc`."""
+    event_bus: str | None = None
+    """An existing bus for the findings, by its name; by default the stack creates one."""
+    alert_topic: str | None = None
+    """An existing SNS topic for the alerts, by its ARN; by default the stack creates one."""
+    central_bus: str | None = None
+    """The ARN of a bus, of any account and region, that gets all events and alarms of this stack."""
     memory_mb: int = 1024
     """Memory of the functions that evaluate rules."""
     scratch_mb: int = 4096
@@ -126,7 +135,7 @@ class Settings:
             self._check_tenants,
             self._check_budget,
             self._check_backtests,
-            self._check_endpoints,
+            self._check_recipients,
             self._check_numbers,
             self._check_default_rules,
             self._check_key,
@@ -244,22 +253,9 @@ class Settings:
                 "deployment: omit it."
             )
 
-    def _check_endpoints(self) -> None:
-        for address in self.alert_emails:
-            if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+", address):
-                raise SettingsError(f"alert_emails: {address!r} is not an email address.")
-        for number in self.alert_phone_numbers:
-            if not re.fullmatch(r"\+[1-9]\d{6,14}", number):
-                raise SettingsError(
-                    f"alert_phone_numbers: {number!r} is not an international number: write +15551234567."
-                )
-        for name in ("slack_secret", "webhook_secret"):
-            secret = getattr(self, name)
-            if secret is not None and not re.fullmatch(_SECRET, secret, re.ASCII):
-                raise SettingsError(
-                    f"{name}={secret!r} is neither the name of a secret in Secrets Manager nor `ssm:` and "
-                    "the name of a parameter in Systems Manager; the URL goes into it."
-                )
+    def _check_recipients(self) -> None:
+        if problem := recipients.problem_with(self) or elsewhere.problem_with(self):
+            raise SettingsError(problem)
 
     def _check_numbers(self) -> None:
         for name, least, most, why in (

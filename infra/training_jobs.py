@@ -1,9 +1,10 @@
-"""Permissions on SageMaker training jobs."""
+"""Permissions on the jobs of trainings, of SageMaker and AWS Batch."""
 
 from __future__ import annotations
 
 import aws_cdk as cdk
 
+from infra.names import BATCH_QUEUES
 from infra.python_function import PythonFunction
 
 
@@ -22,4 +23,23 @@ def let_stop_jobs(function: PythonFunction) -> None:
         "sagemaker:ListTrainingJobs",
         on=["*"],
         because="IAM has no narrower resource; jobs are listed to find them by prefix.",
+    )
+
+
+def let_stop_batch_jobs(function: PythonFunction, queues: tuple[str, ...]) -> None:
+    """Terminate the job of a finding in these queues, if it says that it trains the run."""
+    function.knows(BATCH_QUEUES, ",".join(queues))
+    if not queues:
+        return
+    function.may(
+        "batch:TerminateJob",
+        on=[f"arn:{cdk.Aws.PARTITION}:batch:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:job/*"],
+        because="The job of a run is known only when a rule asks to stop it, and its description then says "
+        "whether it trains the run. The ARN of a job does not name its queue.",
+    )
+    function.may(
+        "batch:DescribeJobs",
+        "batch:ListJobs",
+        on=["*"],
+        because="IAM has no narrower resource; running jobs of `batch_queues` are listed to find the run's.",
     )

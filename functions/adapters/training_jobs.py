@@ -1,4 +1,4 @@
-"""SageMaker's training jobs: find them by a prefix of their names, ask what they train, stop them."""
+"""The jobs of SageMaker and AWS Batch: find them, ask what they train, stop them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.adapters.asking import Client, ask
-from functions.decisions.job_ownership import JobClaims, claims_of
+from functions.decisions.job_ownership import JobClaims, batch_claims_of, claims_of
 from functions.ports import NotDone
 
 _LONGEST_NAME = 63
+_DESCRIBED_AT_ONCE = 100  # of DescribeJobs
+_MOST_JOBS = 1000  # of a queue that are looked at, in the 60 s of the function
 
 
 class SageMakerJobs:
@@ -49,3 +51,30 @@ class SageMakerJobs:
             # SageMaker refuses to stop a job that is stopping already.
             if "status Stopping" not in str(refusal):
                 raise
+
+
+class JobsOfBatch:
+    """The jobs of AWS Batch in this account and region."""
+
+    def __init__(self, client: Client):
+        self._client = client
+
+    def running(self, queue: str) -> list[JobClaims]:
+        ids: list[str] = []
+        request = {"jobQueue": queue, "jobStatus": "RUNNING"}
+        while len(ids) < _MOST_JOBS:
+            answer = ask(self._client, "list_jobs", **request)
+            ids += (str(job["jobId"]) for job in answer["jobSummaryList"])
+            if not answer.get("nextToken"):
+                break
+            request["nextToken"] = answer["nextToken"]
+        return [
+            batch_claims_of(description)
+            for first in range(0, len(ids), _DESCRIBED_AT_ONCE)
+            for description in ask(
+                self._client, "describe_jobs", jobs=ids[first : first + _DESCRIBED_AT_ONCE]
+            )["jobs"]
+        ]
+
+    def stop(self, job: str, *, reason: str) -> None:
+        ask(self._client, "terminate_job", jobId=job, reason=reason)

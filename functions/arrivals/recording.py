@@ -42,6 +42,10 @@ def record_arrivals(world: World, run: str, arrivals: Sequence[Arrival], *, atte
         record = world.index.run(run) or record
     if says_end and record.state is RunState.ENDING:  # perhaps nothing more is to come
         start_evaluation(world, run, 0, attempt=f"end-{record.version}-{attempt}")
+    elif stalls := _latest(arrivals, FileKind.STALL):  # no step is to come: the rules that watch silence
+        newest = stalls[0]
+        cause = newest.sequencer or f"{newest.uploaded:.0f}"
+        start_evaluation(world, run, 0, attempt=f"stands-{cause}-{newest.key}-{attempt}")
     elif record.outbox:
         start_evaluation(world, run, 0, attempt=f"tell-{record.version}")
 

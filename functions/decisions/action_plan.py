@@ -17,6 +17,7 @@ from smdebug.files.zoom_request import STEPS, ZoomRequest, patterns_for
 from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, ZOOM_IN
 
 JOB = "training job"
+BATCH_JOB = "Batch job"
 CONTROL_OBJECT = "control object"
 MESSAGE = "message"
 NOTHING = "nothing"
@@ -31,6 +32,7 @@ class Endpoints:
 
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
+    batch_queues: tuple[str, ...] = ()
 
     def of(self, action: str) -> tuple[str, ...]:
         return self.emails if action == EMAIL else self.phones
@@ -51,6 +53,14 @@ class StopJob(_Planned):
     effect = JOB
     name: str | None
     prefix: str
+
+
+@dataclass(frozen=True)
+class StopBatchJob(_Planned):
+    """Terminate the only running job of these queues of AWS Batch that says that it trains the run."""
+
+    effect = BATCH_JOB
+    queues: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class Refuse(_Planned):
     reason: str
 
 
-PlannedAction = StopJob | RequestStop | RequestZoom | Notify | Refuse
+PlannedAction = StopJob | StopBatchJob | RequestStop | RequestZoom | Notify | Refuse
 
 
 def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
@@ -122,10 +132,23 @@ def own_job(run: str, described: Sequence[JobClaims]) -> tuple[str | None, str]:
     )
 
 
+def own_batch_job(run: str, running: Iterable[JobClaims]) -> tuple[str | None, str]:
+    """Return the id of the only running job that says that it trains the run, or None and the reason."""
+    own = [job.name for job in running if job.in_progress and job.trains(run)]
+    if len(own) == 1:
+        return own[0], ""
+    if own:
+        return None, f"Several Batch jobs say that they train s3://{run} ({', '.join(own[:5])})."
+    return None, (
+        f"No running Batch job says that it trains s3://{run}: its tag {RUN_TAG}, an environment variable or "
+        "a word of its command has to be the run's address."
+    )
+
+
 def _deeds(detail: Detail, action: Mapping[str, Any], endpoints: Endpoints) -> Iterator[PlannedAction]:
     name = action.get("name")
     if name == STOP_TRAINING:
-        yield from _stop(detail, action)
+        yield from _stop(detail, action, endpoints.batch_queues)
     elif name == ZOOM_IN:
         yield _zoom(detail, action)
     elif name in (EMAIL, SMS):
@@ -134,7 +157,7 @@ def _deeds(detail: Detail, action: Mapping[str, Any], endpoints: Endpoints) -> I
         yield Refuse(_id(detail, action, NOTHING), action, f"There is no action {name!r}.")
 
 
-def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
+def _stop(detail: Detail, action: Mapping[str, Any], queues: tuple[str, ...]) -> Iterator[PlannedAction]:
     job, prefix = detail.get("job"), str(action.get("training_job_prefix") or "")
     if job and not str(job).startswith(prefix):
         reason = f"A run may stop only its own job, {job}, and its name does not begin with {prefix!r}."
@@ -144,6 +167,9 @@ def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
     yield RequestStop(_id(detail, action, CONTROL_OBJECT), action, control_object(detail, action))
     if job or prefix:
         yield StopJob(_id(detail, action, JOB), action, str(job) if job else None, prefix)
+    elif queues and (action.get("stop_at_step") or 0) <= int(detail.get("step") or 0):
+        # Until a later step that the rule names, the training goes on; the hook stops it there.
+        yield StopBatchJob(_id(detail, action, BATCH_JOB), action, queues)
 
 
 def _zoom(detail: Detail, action: Mapping[str, Any]) -> PlannedAction:

@@ -1,16 +1,17 @@
-"""Whether a SageMaker training job says itself that it trains a run: only then may the run stop it.
+"""Whether a job of SageMaker or AWS Batch says itself that it trains a run: only then may the run stop it.
 
 The name of a run proves nothing, as whoever may write to a folder can choose it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 RUN_TAG = "smdebug:run"
 _IN_PROGRESS = "InProgress"
+_RUNNING = "RUNNING"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,29 @@ def claims_of(description: Mapping[str, Any], tags: Iterable[Mapping[str, Any]])
     named = [_plain(tag.get("Value")) for tag in tags if tag.get("Key") == RUN_TAG]
     runs = [place for place in (hook, *named) if "/" in place]
     return JobClaims(name, description.get("TrainingJobStatus") == _IN_PROGRESS, tuple(runs), tuple(folders))
+
+
+def batch_claims_of(description: Mapping[str, Any]) -> JobClaims:
+    """Return what a job's description by DescribeJobs says: its tag, or else its environment and command.
+
+    A job may also name runs that it only reads. The tag says which one it trains, so it alone counts if it
+    is there. The name is the id, which distinguishes the jobs of an account.
+    """
+    tagged = _plain((description.get("tags") or {}).get(RUN_TAG))
+    runs = (tagged,) if tagged else tuple(filter(None, map(_plain, _texts_of(description))))
+    return JobClaims(str(description.get("jobId") or ""), description.get("status") == _RUNNING, runs)
+
+
+def _texts_of(description: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the values of parameters and variables, and the command's words, also those behind a `=`."""
+    yield from (description.get("parameters") or {}).values()
+    ranges = (description.get("nodeProperties") or {}).get("nodeRangeProperties") or ()
+    for container in (description.get("container"), *(nodes.get("container") for nodes in ranges)):
+        for variable in (container or {}).get("environment") or ():
+            yield variable.get("value")
+        for word in (container or {}).get("command") or ():
+            yield word
+            yield str(word).partition("=")[2]
 
 
 def _place(description: Mapping[str, Any], section: str, key: str) -> str:

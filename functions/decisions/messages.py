@@ -29,6 +29,8 @@ class FileKind(Enum):
     COLLECTIONS = "collections"
     RULES = "rules"
     END = "end"
+    STALL = "stall"
+    """Where a rank stands that makes no progress."""
 
 
 class Arrival(NamedTuple):
@@ -153,6 +155,7 @@ _KEYS = tuple(
         (r"collections/[0-9]{9}/(?P<worker>[^/]+)_collections\.json", FileKind.COLLECTIONS),
         (r"rules\.json", FileKind.RULES),
         (r"training_job_end\.ts", FileKind.END),
+        (r"stalls/[^/]+\.stall\.json", FileKind.STALL),
     )
 )
 _NO_FOLDERS = frozenset({"", ".", ".."})

@@ -12,7 +12,8 @@ from smdebug.service.records import RuleConfiguration, RunRecord, RunState, Step
 from smdebug_rules.catalog import CATALOG
 
 _STALLED = CATALOG["StalledTrainingRule"]
-_NAMES = frozenset(name.lower() for name in (_STALLED.name, *_STALLED.aliases))
+_TIMED = frozenset(name.lower() for name in (_STALLED.name, *_STALLED.aliases))
+_NAMES = _TIMED | {"missingrank"}  # which reads where each rank stands
 (_THRESHOLD,) = (entry for entry in _STALLED.parameters if entry.name == "threshold")
 
 
@@ -46,7 +47,11 @@ class Silence:
 
 def watches_silence(rule: RuleConfiguration) -> bool:
     """Whether the rule is evaluated while nothing arrives."""
-    return rule.rule.lower() in _NAMES and rule.source is None
+    return _is_one_of(_NAMES, rule)
+
+
+def _is_one_of(names: frozenset[str], rule: RuleConfiguration) -> bool:
+    return rule.rule.lower() in names and rule.source is None
 
 
 def last_activity(record: RunRecord, steps: Iterable[StepRecord]) -> float:
@@ -86,7 +91,7 @@ def assess(record: RunRecord, newest: Iterable[StepRecord], limits: SilenceLimit
 
 
 def _threshold(rule: RuleConfiguration) -> float:
-    if not watches_silence(rule):
+    if not _is_one_of(_TIMED, rule):
         return 0.0
     try:
         return float(integer("threshold", rule.parameters.get("threshold", _THRESHOLD.default)))

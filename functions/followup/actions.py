@@ -14,8 +14,10 @@ from functions.decisions.action_plan import (
     Refuse,
     RequestStop,
     RequestZoom,
+    StopBatchJob,
     StopJob,
     candidates,
+    own_batch_job,
     own_job,
     plan,
 )
@@ -23,6 +25,7 @@ from functions.decisions.detail_types import CONDITION_MET
 from functions.decisions.rule_events import action_outcome
 from functions.ports import (
     ActionOutcomes,
+    BatchJobs,
     CheckQueue,
     Clock,
     ControlObjects,
@@ -40,6 +43,7 @@ class ActionPorts:
     """The ports for carrying out actions."""
 
     jobs: TrainingJobs
+    batch: BatchJobs
     control: ControlObjects
     topic: Topic
     outcomes: ActionOutcomes
@@ -130,6 +134,8 @@ def _carry_out(ports: ActionPorts, action: PlannedAction, detail: Mapping[str, A
             return True, f"Zoom requested: wrote s3://{detail['run']}/control/zoom."
         case StopJob():
             return _stop_job(ports, action, detail["run"])
+        case StopBatchJob():
+            return _stop_batch_job(ports, action, detail["run"])
         case Notify():
             ports.topic.publish(
                 subject=alerts.subject(CONDITION_MET, detail),
@@ -153,3 +159,11 @@ def _stop_job(ports: ActionPorts, action: StopJob, run: str) -> tuple[bool, str]
         return False, why_not
     ports.jobs.stop(name)
     return True, f"Asked SageMaker to stop the training job {name}."
+
+
+def _stop_batch_job(ports: ActionPorts, action: StopBatchJob, run: str) -> tuple[bool, str]:
+    job, why_not = own_batch_job(run, (job for queue in action.queues for job in ports.batch.running(queue)))
+    if job is None:
+        return False, why_not
+    ports.batch.stop(job, reason=f"smdebug: a rule has asked to stop s3://{run}")
+    return True, f"Asked AWS Batch to terminate the job {job}."

@@ -12,16 +12,20 @@ from infra.settings import Settings
 
 
 class Alerts(Construct):
-    """The topic and its subscribers."""
+    """The topic, of the stack or an existing one, and its subscribers."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings) -> None:
         super().__init__(scope, id)
         self._settings = settings
-        self._topic = sns.Topic(self, "Topic", display_name="smdebug", enforce_ssl=True)
-        resource = self._topic.node.default_child
-        assert isinstance(resource, sns.CfnTopic)
-        # AWS's own key is free. With it only functions can publish, services cannot.
-        resource.kms_master_key_id = "alias/aws/sns"
+        self._topic: sns.ITopic
+        if settings.alert_topic:  # its policy and its key are the owner's
+            self._topic = sns.Topic.from_topic_arn(self, "Topic", settings.alert_topic)
+        else:
+            self._topic = sns.Topic(self, "Topic", display_name="smdebug", enforce_ssl=True)
+            resource = self._topic.node.default_child
+            assert isinstance(resource, sns.CfnTopic)
+            # AWS's own key is free. With it only functions can publish, services cannot.
+            resource.kms_master_key_id = "alias/aws/sns"
         # Every message names its recipients: single endpoints, or all of them.
         subscribe(self, self._topic, settings, filter_policy=lambda to: {"to": [to, "everybody"]})
 

@@ -31,6 +31,7 @@ PATTERNS: dict[str, list[Any]] = {
         "training_job_end.ts",
         {"suffix": "/rules.json"},
         "rules.json",
+        {"suffix": ".stall.json"},
     ],
 }
 """The same for EventBridge, for any run or one at the bucket's root; one simple rule per kind."""

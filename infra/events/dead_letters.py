@@ -20,14 +20,15 @@ def encrypted_queue(
     visible_again_after: cdk.Duration | None = None,
     dead_letters: sqs.Queue | None = None,
     tries: int = 5,
+    kept: cdk.Duration = LONGEST,
 ) -> sqs.Queue:
-    """Return an encrypted queue, reachable over TLS only, with the longest retention of SQS."""
+    """Return an encrypted queue, reachable over TLS only."""
     return sqs.Queue(
         scope,
         id,
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=LONGEST,
+        retention_period=kept,
         visibility_timeout=visible_again_after,
         dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=tries)
         if dead_letters

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -14,7 +15,7 @@ from infra.python_function import PythonFunction
 
 
 class EventRule(Construct):
-    """Sends matching events, or a schedule's, to a function or a queue."""
+    """Sends matching events, or a schedule's, to a function, a queue, or as a role to another bus."""
 
     def __init__(
         self,
@@ -27,6 +28,7 @@ class EventRule(Construct):
         pattern: Mapping[str, Any] | None = None,
         every: str | None = None,
         bus: str | None = None,
+        role: iam.Role | None = None,
     ) -> None:
         super().__init__(scope, id)
         arn = target.arn if isinstance(target, PythonFunction) else target
@@ -41,6 +43,7 @@ class EventRule(Construct):
                 events.CfnRule.TargetProperty(
                     id="Target",
                     arn=arn,
+                    role_arn=role.role_arn if role else None,
                     dead_letter_config=events.CfnRule.DeadLetterConfigProperty(
                         arn=undelivered.queue.queue_arn
                     ),

@@ -44,6 +44,7 @@ def aws(deployed, monkeypatch):
     monkeypatch.setenv("SMDEBUG_ALERTS_TOPIC", topic)
     monkeypatch.setenv("SMDEBUG_ALERT_EMAILS", "me@example.org, you@example.org")
     monkeypatch.setenv("SMDEBUG_ALERT_PHONE_NUMBERS", "")
+    monkeypatch.setenv("SMDEBUG_BATCH_QUEUES", "")
     wiring.action_ports.cache_clear()
     deployed.inbox = inbox
     index_of(deployed).groups.begin("runs/mnist-1", GroupRecord("builtin"))
@@ -140,14 +141,15 @@ class Memory:
         self.kept = {}
         self.outbox = {}
         self.jobs_in_progress = []
+        self.batch_jobs = {}
         self.described = []
         self.time = 1000.0
         self.meanwhile = None  # what happens when something is about to be done
         self.claim = OutcomesInIndex(MemoryItems()).claim
 
-    def ports(self):
-        endpoints = Endpoints(emails=("me@example.org",))
-        return ActionPorts(self, self, self, self, self, self, endpoints)
+    def ports(self, batch_queues=()):
+        endpoints = Endpoints(emails=("me@example.org",), batch_queues=batch_queues)
+        return ActionPorts(self, BatchInMemory(self), self, self, self, self, self, endpoints)
 
     def _do(self, what, *details):
         if self.meanwhile:
@@ -297,6 +299,17 @@ def test_of_two_that_take_over_the_same_claim_one_gets_it():
     claims = OutcomesInIndex(Racing())
     assert claims.claim("f", "mail", by="first", now=1000.0, until=1075.0)
     assert not claims.claim("f", "mail", by="second", now=1100.0, until=1175.0)
+
+
+class BatchInMemory:
+    def __init__(self, memory):
+        self._memory = memory
+
+    def running(self, queue):
+        return self._memory.batch_jobs[queue]
+
+    def stop(self, job, *, reason):
+        self._memory._do("terminate", job, reason)
 
 
 def test_a_claim_outlasts_the_function():

@@ -110,6 +110,8 @@ def everything(rules_folder: Path) -> Settings:
         tags=("team=ml", "cost-centre=42"),
         slack_secret="slack",
         webhook_secret="pager",
+        batch_queues=("training", "night"),
+        stop_queues=("hpc", "gpu"),
         encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",
         batch_window_seconds=2,
         custom_rules=rules_folder,
@@ -135,25 +137,45 @@ def full_stack(synthesize: Callable[..., Stack], everything: Settings) -> Stack:
 
 
 @pytest.fixture(scope="session")
-def zone_stack(synthesize: Callable[..., Stack]) -> Stack:
-    """A stack with backtests, in a landing zone."""
-    return synthesize(
-        Settings(
-            stack=f"{PREFIX}{NAME}",
-            name_prefix=PREFIX,
-            permissions_boundary="arn:aws:iam::123456789012:policy/limits/Bounded",
-            role_path="/workloads/",
-            tags=("team=ml", "cost-centre=42"),
-            log_retention_days=7,
-            encryption_key_arn="new",
-            vpc_subnets=("subnet-0123456789abcdef0", "subnet-0123456789abcdef1"),
-            custom_rule_subnets=("subnet-0aaaaaaaaaaaaaaaa",),
-            vpc_security_groups=("sg-0123456789abcdef0",),
-            alert_emails=("me@example.org",),
-            webhook_secret="pager",
-            backtests_at_once=2,
-            nightly_backtest=True,
-        )
+def zone_stack(synthesize: Callable[..., Stack], zone_settings: Settings) -> Stack:
+    return synthesize(zone_settings)
+
+
+@pytest.fixture(scope="session")
+def joined_settings() -> Settings:
+    """A stack that uses a bus and a topic of others, and reports to a central account."""
+    return Settings(
+        event_bus="shared",
+        alert_topic="arn:aws:sns:us-east-1:123456789012:on-call",
+        alert_emails=("me@example.org",),
+        central_bus="arn:aws:events:eu-west-1:210987654321:event-bus/all-runs",
+        stop_queues=("hpc",),
+    )
+
+
+@pytest.fixture(scope="session")
+def joined_stack(synthesize: Callable[..., Stack], joined_settings: Settings) -> Stack:
+    return synthesize(joined_settings)
+
+
+@pytest.fixture(scope="session")
+def zone_settings() -> Settings:
+    """Backtests, a new key and a VPC, in a landing zone."""
+    return Settings(
+        stack=f"{PREFIX}{NAME}",
+        name_prefix=PREFIX,
+        permissions_boundary="arn:aws:iam::123456789012:policy/limits/Bounded",
+        role_path="/workloads/",
+        tags=("team=ml", "cost-centre=42"),
+        log_retention_days=7,
+        encryption_key_arn="new",
+        vpc_subnets=("subnet-0123456789abcdef0", "subnet-0123456789abcdef1"),
+        custom_rule_subnets=("subnet-0aaaaaaaaaaaaaaaa",),
+        vpc_security_groups=("sg-0123456789abcdef0",),
+        alert_emails=("me@example.org",),
+        webhook_secret="pager",
+        backtests_at_once=2,
+        nightly_backtest=True,
     )
 
 

@@ -38,9 +38,10 @@ def violations(settings: Settings, folder: Path, *, unacknowledged: bool = False
     ]
 
 
-@pytest.mark.parametrize("which", ["default", "everything"])
-def test_cdk_nag_reports_nothing_unacknowledged(which: str, everything: Settings, tmp_path: Path):
-    assert violations(Settings() if which == "default" else everything, tmp_path) == []
+@pytest.mark.parametrize("which", ["", "everything", "zone_settings", "joined_settings"])
+def test_cdk_nag_reports_nothing_unacknowledged(which: str, request: pytest.FixtureRequest, tmp_path: Path):
+    settings = request.getfixturevalue(which) if which else Settings()
+    assert violations(settings, tmp_path) == []
 
 
 def test_cdk_nag_reports_an_unacknowledged_violation(tmp_path: Path):
@@ -50,11 +51,13 @@ def test_cdk_nag_reports_an_unacknowledged_violation(tmp_path: Path):
 
 
 def test_cfn_lint_reports_nothing(
-    default_stack: Stack, full_stack: Stack, synthesize: Callable[..., Stack], tmp_path: Path
+    request: pytest.FixtureRequest, synthesize: Callable[..., Stack], tmp_path: Path
 ):
     kept = synthesize(Settings(table="smdebug-kept", gradual_deployment=True))
     files = []
-    for name, stack in (("default", default_stack), ("everything", full_stack), ("kept table", kept)):
+    names = ("default_stack", "full_stack", "zone_stack", "joined_stack")
+    stacks = {name: request.getfixturevalue(name) for name in names}
+    for name, stack in (*stacks.items(), ("kept_table", kept)):
         files.append(tmp_path / f"{name}.json")
         # cfn-lint knows the integrations of Step Functions in the commercial partition only.
         text = json.dumps(stack.template).replace("arn:${Partition}:states:::", "arn:aws:states:::")

@@ -26,6 +26,7 @@ PATTERNS_ALLOWED = {
     "sagemaker:ListTags",
     "sagemaker:StopTrainingJob",
     "sagemaker:ListTrainingJobs",
+    *(f"batch:{what}" for what in ("DescribeJobs", "ListJobs", "TerminateJob")),
     *(f"logs:{what}LogDelivery" for what in ("Create", "Get", "Update", "Delete")),
     "logs:ListLogDeliveries",
     "logs:PutResourcePolicy",
@@ -91,7 +92,8 @@ def test_only_listing_jobs_and_log_delivery_are_allowed_on_everything(stack: Sta
         if statement.get("Resource") == "*"
         for action in listed(statement["Action"])
     }
-    assert {action for action in on_everything if not action.startswith("logs:")} == {
+    of_batch = {"batch:DescribeJobs", "batch:ListJobs"}  # only with `batch_queues`
+    assert {action for action in on_everything if not action.startswith("logs:")} - of_batch == {
         "sagemaker:ListTrainingJobs"
     }
 

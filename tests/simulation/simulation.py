@@ -221,6 +221,7 @@ class Simulation(Stack):
         """Return the ports of the function that carries out actions."""
         return ActionPorts(
             jobs=self._port("jobs", ports.Jobs(self)),
+            batch=self._port("jobs", ports.Jobs(self)),  # no queue is named, so none is asked
             control=self._port("control", ports.Control(self)),
             topic=self._port("topic", ports.Topic(self)),
             outcomes=OutcomesInIndex(self._port("table", self.items)),

@@ -8,10 +8,11 @@ from botocore.stub import Stubber
 
 from functions.adapters.asking import ask
 from functions.adapters.control_objects import ControlObjectsInS3
-from functions.adapters.training_jobs import SageMakerJobs
+from functions.adapters.training_jobs import JobsOfBatch, SageMakerJobs
 from functions.ports import NotDone, TooMuch
 from smdebug.files.names import STOP_KEY, ZOOM_KEY
 from smdebug.saving.requests import control
+from tests.support.mocked_aws import mocked_aws
 
 
 @pytest.fixture
@@ -80,6 +81,76 @@ def test_a_job_is_stopped_and_one_that_is_stopping_will_do(sagemaker):
     jobs.stop("mnist-1")
     with pytest.raises(NotDone, match="in status Stopped"):
         jobs.stop("mnist-1")
+
+
+@pytest.fixture
+def batch():
+    """A queue of moto, and a function that submits a job: without Docker, moto never says RUNNING."""
+    with mocked_aws(batch={"use_docker": False}):
+        from moto.batch.models import batch_backends
+
+        client = boto3.client("batch")
+        role = boto3.client("iam").create_role(RoleName="batch", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+        place = client.create_compute_environment(
+            computeEnvironmentName="machines", type="UNMANAGED", state="ENABLED", serviceRole=role
+        )["computeEnvironmentArn"]
+        client.create_job_queue(
+            jobQueueName="day",
+            priority=1,
+            state="ENABLED",
+            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": place}],
+        )
+        image = {"image": "train", "vcpus": 1, "memory": 128, "command": ["train"]}
+        client.register_job_definition(jobDefinitionName="train", type="container", containerProperties=image)
+
+        def submit(status="RUNNING", **more):
+            submitted = client.submit_job(jobName="t", jobQueue="day", jobDefinition="train", **more)["jobId"]
+            job = batch_backends["123456789012"]["us-east-1"].get_job_by_id(submitted)
+            job.status = status
+            return job
+
+        yield client, submit
+
+
+def test_running_jobs_of_batch_say_what_they_train_and_the_one_is_terminated(batch):
+    client, submit = batch
+    by_tag = submit(tags={"smdebug:run": "s3://runs/a"})
+    by_variable = submit(containerOverrides={"environment": [{"name": "OUT", "value": "s3://runs/b"}]})
+    by_command = submit(containerOverrides={"command": ["train", "--out", "s3://runs/c"]})
+    submit(status="SUCCEEDED", tags={"smdebug:run": "s3://runs/d"})
+    jobs = JobsOfBatch(lambda: client)
+    found = {job.name: job for job in jobs.running("day")}
+    assert set(found) == {by_tag.job_id, by_variable.job_id, by_command.job_id}
+    assert found[by_tag.job_id].trains("runs/a")
+    assert found[by_variable.job_id].trains("runs/b")
+    assert found[by_command.job_id].trains("runs/c")
+    jobs.stop(by_tag.job_id, reason="the loss is NaN")
+    assert (by_tag.stop, by_tag.job_stopped_reason) == (True, "the loss is NaN")
+    assert not by_variable.stop
+    with pytest.raises(NotDone, match="does not exist"):
+        jobs.running("night")
+
+
+def test_all_pages_of_running_jobs_are_described_a_hundred_at_once():
+    class Client:
+        def __init__(self):
+            self.described = []
+
+        def list_jobs(self, *, jobQueue, jobStatus, nextToken=None):  # noqa: N803
+            assert (jobQueue, jobStatus) == ("day", "RUNNING")
+            first = int(nextToken or 0)
+            ids = [{"jobId": str(number)} for number in range(first, first + 80)]
+            return {"jobSummaryList": ids, **({"nextToken": str(first + 80)} if first < 160 else {})}
+
+        def describe_jobs(self, *, jobs):
+            self.described.append(len(jobs))
+            return {"jobs": [{"jobId": job, "status": "RUNNING"} for job in jobs]}
+
+    client = Client()
+    assert [job.name for job in JobsOfBatch(lambda: client).running("day")] == [
+        str(number) for number in range(240)
+    ]
+    assert client.described == [100, 100, 40]
 
 
 @pytest.mark.parametrize(

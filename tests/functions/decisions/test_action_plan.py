@@ -9,12 +9,13 @@ from functions.decisions.action_plan import (
     Notify,
     Refuse,
     RequestStop,
+    StopBatchJob,
     StopJob,
     candidates,
     own_job,
     plan,
 )
-from functions.decisions.job_ownership import claims_of
+from functions.decisions.job_ownership import batch_claims_of, claims_of
 from smdebug.saving.requests.control import StopRequest
 from tests.functions.decisions.sample_events import every_kind
 
@@ -53,7 +54,52 @@ def test_no_other_job_than_the_runs_own_is_stopped():
     assert "only its own job, mnist-1" in deed.reason
 
 
+def test_jobs_of_batch_are_looked_at_where_the_stack_names_queues_and_no_other_job_is_known():
+    queues = Endpoints(batch_queues=("day", "night"))
+    _, stop = planned({"name": "stoptraining"}, endpoints=queues)
+    assert isinstance(stop, StopBatchJob)
+    assert (stop.queues, stop.effect) == (("day", "night"), "Batch job")
+    _, of_sagemaker = planned({"name": "stoptraining"}, endpoints=queues, job="mnist-1")
+    assert isinstance(of_sagemaker, StopJob)
+    _, by_prefix = planned({"name": "stoptraining", "training_job_prefix": "mnist"}, endpoints=queues)
+    assert isinstance(by_prefix, StopJob)
+
+
 RUN = "bucket/jobs/mnist-7/debug-output"
+ADDRESS = f"s3://{RUN}"
+
+
+@pytest.mark.parametrize(
+    ("description", "trains"),
+    [
+        ({"tags": {"smdebug:run": ADDRESS}}, True),
+        ({"tags": {"smdebug:run": f"{ADDRESS}/"}}, True),
+        ({"container": {"environment": [{"name": "OUT", "value": ADDRESS}]}}, True),
+        ({"container": {"command": ["python", "train.py", ADDRESS]}}, True),
+        ({"container": {"command": ["python", "train.py", f"--out={ADDRESS}"]}}, True),
+        ({"parameters": {"out": ADDRESS}, "container": {"command": ["train", "Ref::out"]}}, True),
+        (
+            {"nodeProperties": {"nodeRangeProperties": [{"container": {"command": ["train", ADDRESS]}}]}},
+            True,
+        ),
+        ({}, False),
+        ({"jobName": "mnist-7"}, False),
+        ({"tags": {"run": ADDRESS}}, False),
+        ({"tags": {"smdebug:run": "s3://bucket/jobs"}}, False),
+        ({"container": {"environment": [{"name": "OUT", "value": "s3://bucket/jobs"}]}}, False),
+        ({"container": {"environment": [{"name": "OUT", "value": RUN}]}}, False),
+        ({"container": {"command": [f"echo {ADDRESS}"]}}, False),
+        # It reads that run, and its tag says which one it trains.
+        (
+            {"tags": {"smdebug:run": "s3://bucket/mine"}, "container": {"command": ["--from", ADDRESS]}},
+            False,
+        ),
+    ],
+)
+def test_a_batch_job_trains_the_run_that_its_tag_or_else_environment_or_command_names(description, trains):
+    job = batch_claims_of({"jobId": "7", "status": "RUNNING", **description})
+    assert (job.name, job.in_progress, job.trains(RUN)) == ("7", True, trains)
+    assert not job.trains(f"{RUN}/below")
 
 
 @pytest.mark.parametrize(

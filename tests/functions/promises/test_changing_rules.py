@@ -9,6 +9,7 @@ import pytest
 from functions.arrivals.recording import record_arrivals
 from functions.decisions.configuration import MOST_DETACHED
 from functions.evaluation.built_in import evaluate
+from functions.workflow_start import leave_check
 from smdebug.service.step_index.items import LAST, run_pk
 from tests.functions.promises.runs import (
     RUN,
@@ -118,6 +119,20 @@ def test_a_rule_whose_lane_joined_the_others_stays_with_them(small, monkeypatch)
     evaluate(small.world, RUN, "builtin", 0)
     rules = [rule.name for group in small.index.groups.of_run(small.index.run(RUN)) for rule in group.rules]
     assert sorted(rules) == ["ExplodingTensor", "tiny"]
+
+
+@pytest.mark.parametrize("delays", [(1, 300), (300, 1)])
+def test_a_check_is_not_put_off_by_one_that_is_left_at_the_same_time(small, delays):
+    """A start and the evaluation that it began each read the run before the other left its check."""
+    Saver(small.place()).begin().save(0, HEALTHY)
+    small.settle()
+    small.index.note_no_check(RUN)
+    record = small.index.run(RUN)
+    small.checks.waiting.clear()
+    for delay in delays:
+        leave_check(small.world, record, after=delay)
+    assert (1, {"check": RUN}) in small.checks.waiting
+    assert small.index.run(RUN).check_until == small.clock.now() + 1
 
 
 def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():

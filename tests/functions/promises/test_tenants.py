@@ -133,7 +133,7 @@ def stop_from(run, job=None, prefix="victim"):
     action = {"name": "stoptraining", "training_job_prefix": prefix}
     detail = {**every_kind()["found"].detail, "run": run, "job": job, "actions": [action]}
     account = Account()
-    carry_out(ActionPorts(account, account, account, account, account, account), detail)
+    carry_out(ActionPorts(*[account] * 7), detail)
     return account
 
 

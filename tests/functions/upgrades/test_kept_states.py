@@ -139,7 +139,7 @@ def test_an_item_that_was_not_read_is_not_changed_either(left):
     rewrite(left, "RUN", lambda item: {**item, FORMAT: 2})
     before = item(left, "RUN")
     with pytest.raises(NewerRecord):
-        left.index.note_check(RUN, 1.0)
+        left.index.note_no_check(RUN)
     assert item(left, "RUN") == before
 
 

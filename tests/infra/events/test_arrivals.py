@@ -73,7 +73,11 @@ def test_the_batch_window_is_a_setting(default_stack: Stack, full_stack: Stack):
 
 
 def test_messages_are_kept_for_two_weeks(stack: Stack):
-    queues = stack.of("AWS::SQS::Queue").values()
+    queues = [
+        queue
+        for name, queue in stack.of("AWS::SQS::Queue").items()
+        if not name.startswith("DebuggerStops")  # a stop is outdated after an hour
+    ]
     assert len(queues) == 3
     assert all(queue["MessageRetentionPeriod"] == 14 * 86_400 for queue in queues)
 

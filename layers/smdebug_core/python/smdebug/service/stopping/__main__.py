@@ -1,0 +1,72 @@
+"""`python -m smdebug.service.stopping QUEUE`: stop the jobs of failing runs on this cluster.
+
+Reads the messages of a queue that the deployed debugger has for it (`stop_queues`) and stops the job that
+says that it trains the run. It goes on until it is ended; with `--once`, until the queue is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from smdebug.exceptions import SMDebugError
+from smdebug.plain_text import escaped
+from smdebug.service.aws import Clients, aws_errors, default_clients
+from smdebug.service.stopping.clusters import Cluster, carry_out
+from smdebug.service.stopping.kubernetes import KubernetesJobs
+from smdebug.service.stopping.slurm import SlurmJobs
+from smdebug.service.stopping.stop_requests import stop_request
+
+_LONGEST_WAIT = 20  # seconds, of SQS
+
+
+def main(arguments: Sequence[str] | None = None, clients: Clients | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m smdebug.service.stopping",
+        description="Stop the jobs of failing runs on this cluster, as the deployed debugger asks for it.",
+    )
+    parser.add_argument("queue", metavar="QUEUE", help="the address of the queue, from the output StopQueues")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--kubernetes", metavar="NAMESPACE", help="suspend jobs of this namespace")
+    where.add_argument("--slurm", action="store_true", help="cancel jobs of this user")
+    parser.add_argument("--api", metavar="URL", default="", help="the API of Kubernetes, outside of a pod")
+    parser.add_argument("--once", action="store_true", help="end when the queue is empty")
+    options = parser.parse_args(arguments)
+    try:
+        cluster: Cluster = (
+            KubernetesJobs(options.kubernetes, api=options.api) if options.kubernetes else SlurmJobs()
+        )
+        sqs = (clients or default_clients())("sqs")
+        wait = 0 if options.once else _LONGEST_WAIT
+        while _handle_batch(sqs, options.queue, cluster, wait=wait) or not options.once:
+            pass
+    except SMDebugError as error:
+        print(f"error: {escaped(str(error))}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _handle_batch(sqs: Any, queue: str, cluster: Cluster, *, wait: int) -> int:
+    """Handle the messages that are there; return how many. One that fails comes again, five times in all."""
+    with aws_errors(f"The queue {queue}", "sqs:ReceiveMessage"):
+        answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=wait)
+    messages = answer.get("Messages", ())
+    for message in messages:
+        request = stop_request(message["Body"])
+        try:
+            if request is not None:
+                print(escaped(carry_out(request, cluster)), flush=True)
+        except SMDebugError as error:
+            print(f"error: {escaped(str(error))}; tried again in a minute", file=sys.stderr, flush=True)
+            continue
+        with aws_errors(f"The queue {queue}", "sqs:DeleteMessage"):
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+    return len(messages)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
