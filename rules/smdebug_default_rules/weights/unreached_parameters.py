@@ -12,7 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
-from smdebug_default_rules.weights import choices
+from smdebug_default_rules.weights import choices, zero_gradients
 
 LEAST_STEPS = 2
 EVEN = 0.1
@@ -53,7 +53,8 @@ class UnreachedParameters(DefaultRule):
 
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
     several results and no loss is computed from one of them, when a router gets no gradient although its
-    experts learn, and when one row of a table of positions is used for all tokens.
+    experts learn, when one row of a table of positions is used for all tokens, and when all gradients have
+    been exactly zero since the training began.
     """
 
     cause = "no gradient"
@@ -74,6 +75,8 @@ class UnreachedParameters(DefaultRule):
         """How many saved steps in a row have had parameters that no model has and no optimizer."""
         self.routed: list[str] = []
         """The weights with a gradient, among routers: what decays without one is not learnt."""
+        self.flows = False
+        """Whether any gradient was not zero so far."""
         self.placed: dict[str, int] = {}
         """At how many saved steps in a row a table of positions was used for a single one."""
 
@@ -92,6 +95,8 @@ class UnreachedParameters(DefaultRule):
         self.reached += new
         reached.update(new)
         modules = Modules.of(seen)
+        self.flows = self.flows or bool(table.has_gradient.any())
+        yield from self._zero(seen, table)
         scales = self._only_scales(table)
         if scales:
             yield self._finding(
@@ -145,6 +150,26 @@ class UnreachedParameters(DefaultRule):
                 "optimizer and have gradients",
                 _OWN,
             )
+
+    def _zero(self, seen: ObservedStep, table: Parameters) -> Iterator[Finding]:
+        """Report that no gradient was anything but zero so far, once there are enough steps."""
+        far = seen.step - (self.first or 0)
+        if self.flows or self.steps < zero_gradients.LEAST_STEPS or far < zero_gradients.LEAST_APART:
+            return
+        found = zero_gradients.all_zero(table)
+        if found is None:
+            return
+        count, zero = found.gradients, found.zero_weights
+        themselves = f", and {zero} weights are zero themselves" if zero > 1 else ""
+        yield self._finding(
+            found.name,
+            f"All {count} gradients were exactly 0 at each of {self.steps} saved steps{themselves}: the "
+            "model learns nothing",
+            self.steps,
+            zero_gradients.TITLE,
+            f"{count} of {count} gradients are 0 at {self.steps} saved steps in a row",
+            *found.advice,
+        )
 
     def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
         """Judge what chooses experts and positions, once there are enough steps."""
@@ -204,7 +229,7 @@ class UnreachedParameters(DefaultRule):
             _REGISTER if is_listed else _PARAMETER,
         )
 
-    def _finding(self, name: str, message: str, value: int, title: str, why: str, advice: str) -> Finding:
+    def _finding(self, name: str, message: str, value: int, title: str, why: str, *advice: str) -> Finding:
         return self.finding(
             message,
             since=self.first or 0,
@@ -213,7 +238,7 @@ class UnreachedParameters(DefaultRule):
             value=value,
             title=title,
             why=(why,),
-            advice=(advice,),
+            advice=advice,
         )
 
     def _only_scales(self, table: Parameters) -> list[str]:

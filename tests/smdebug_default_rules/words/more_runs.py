@@ -27,6 +27,8 @@ from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
+from tests.smdebug_default_rules.weights.test_zero_gradients import training as training_of_zeros
+from tests.smdebug_default_rules.weights.test_zero_gradients import without_gradients
 
 SQUARES = {"criterion": "mse", "classes": 0, "means": [5000.0], "variances": [100.0]}
 
@@ -381,5 +383,6 @@ RUNS = [
     ("LearningRate", lambda: resumed(updates=60, rates=(0.1, 0.05))),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
+    ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
 ]
 """A rule and a run in which it finds something."""

@@ -173,6 +173,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 of 20 positions is used at each of 51 saved steps",),
             "Give the positions torch.arange(length): look",
         ),
+        (
+            "All gradients are zero",
+            ("6 of 6 gradients are 0 at 51 saved steps in a row",),
+            "Print what the loss is multiplied by",
+        ),
     ],
     "ModuleModes": [
         (

@@ -1,0 +1,59 @@
+"""Gradients that have been exactly zero since the training began: there is nothing to follow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.tensors import Parameters
+
+LEAST_STEPS, LEAST_APART = 10, 50
+"""Rewards may come late: the gradients are zero at so many saved steps, the last so far from the first."""
+TITLE = "All gradients are zero"
+_ZERO_WEIGHTS = (
+    "Start one factor of each product at random: where two weights are multiplied and both are zero, as "
+    "lora_A and lora_B may be, neither gets a gradient."
+)
+_ZERO_FACTOR = (
+    "Print what the loss is multiplied by: advantages, rewards, masks or weights that are all zero, as the "
+    "advantages are in groups whose rewards are all equal."
+)
+_FLAT = (
+    "Look for steps with a slope of 0 before the loss: clamp() beyond its range, round(), sign() or argmax()."
+)
+
+
+class ZeroGradients(NamedTuple):
+    """What is known of a step at which no parameter has a gradient other than zero."""
+
+    name: str
+    """The first trained weight, of the zero ones if there are some."""
+    gradients: int
+    """How many trained parameters have a gradient that is zero."""
+    zero_weights: int
+    """How many of these are zero themselves."""
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to try, the likeliest first."""
+        return (_ZERO_WEIGHTS, _ZERO_FACTOR) if self.zero_weights > 1 else (_ZERO_FACTOR, _FLAT)
+
+
+def measured(table: Parameters) -> NDArray[np.bool_]:
+    """Return which trained parameters have a gradient that was measured."""
+    found: NDArray[np.bool_] = ~table.is_frozen & table.present & (table.gradients[:, 0] > 0)
+    return found
+
+
+def all_zero(table: Parameters) -> ZeroGradients | None:
+    """Return what is zero at a step; None if a gradient is not, or if most of them were not measured."""
+    trained = ~table.is_frozen & table.present
+    given = measured(table)
+    if table.has_gradient.any() or not 2 * np.count_nonzero(given) > np.count_nonzero(trained):
+        return None
+    zero = given & (table.column("rms") == 0) & table.is_weight
+    places = where(zero) if zero.sum() > 1 else where(given & table.is_weight) or where(given)
+    return ZeroGradients(table.names[places[0]], int(given.sum()), int(zero.sum()))
