@@ -86,6 +86,26 @@ def test_a_mask_that_is_not_one_of_padding_says_nothing(mask):
     assert set(facts(NEXT, IDS, mask)) == {"equal", "counted"}
 
 
+PADDED = np.where(MASK == 1, IDS, 0)
+
+
+@pytest.mark.parametrize(("labels", "share"), [(PADDED[:, 1:], 12 / 55), (NEXT, 0.0)])
+def test_padding_is_known_by_the_id_of_the_embedding(labels, share):
+    found = token_facts(labels.reshape(-1), (PADDED,), -100, 0)
+    assert found["padding"] == pytest.approx(share, abs=1e-6)
+    assert found["padding_id"] == 0
+    assert "ends" not in found
+
+
+@pytest.mark.parametrize("ids", [IDS, np.where(PLACES == 3, 0, IDS), PADDED[:, ::-1].copy()])
+def test_an_id_within_rows_is_no_padding(ids):
+    assert set(token_facts(ids[:, 1:].reshape(-1), (ids,), -100, 0)) == {"equal", "counted"}
+
+
+def test_a_mask_says_more_than_an_id():
+    assert "padding_id" not in token_facts(NEXT.reshape(-1), (PADDED, MASK), -100, 0)
+
+
 def test_of_many_tokens_the_first_rows_are_compared():
     ids = np.random.default_rng(2).integers(2, 50, (40, MAX_TOKENS // 16))
     assert facts(ids[:, 1:], ids)["counted"] == MAX_TOKENS - 16

@@ -30,6 +30,10 @@ _BY_MASK = (
     "Ignore padding by the mask, not by its id: labels[attention_mask == 0] = -100. Where pad_token is "
     "eos_token, the end of text is ignored otherwise, and the model never learns to stop."
 )
+_BY_ID = (
+    "Give the loss ignore_index={id}, which the embedding has for padding (padding_idx), or set those labels "
+    "to -100."
+)
 _NO_LABEL = "If no label counts, look at the template that finds the answer, and at truncation (max_length)."
 _TITLES = {
     _TWICE: "Labels are shifted twice",
@@ -51,7 +55,8 @@ class TokenLabels(DefaultRule):
     """Fires when labels of tokens are shifted twice, count padding, lack the end of text, or are all ignored.
 
     Each has to be seen at three saved steps in a row. Padding and ends are known where the model is given a
-    mask of its tokens.
+    mask of its tokens, or its embedding has the id of padding (PyTorch: `padding_idx`), and the criterion
+    takes the mean or the sum itself.
     """
 
     cause = "token labels"
@@ -79,7 +84,8 @@ class TokenLabels(DefaultRule):
         if share is None or not (tokens or share == 1):
             self.looked = False
             return
-        found = {_IGNORED: (share, 1.0)} if share == 1 else self._of_tokens(tokens)
+        is_reduced = terms[0].get("reduction") != "none"  # a mask may follow, which says what counts
+        found = {_IGNORED: (share, 1.0)} if share == 1 else self._of_tokens(tokens, is_reduced)
         self.steps = {problem: self.steps.get(problem, 0) + 1 for problem in found}
         self.since = {problem: self.since.get(problem, seen.step) for problem in found}
         for problem, (value, limit) in found.items():
@@ -94,14 +100,16 @@ class TokenLabels(DefaultRule):
                 limit=limit,
                 title=_TITLES[problem],
                 why=self._numbers(problem, value, terms[0]),
-                advice=(_advice(problem, bool(tokens)),),
+                advice=(_advice(problem, tokens),),
             )
 
-    def _of_tokens(self, tokens: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    def _of_tokens(self, tokens: dict[str, Any], is_reduced: bool) -> dict[str, tuple[float, float]]:
         found: dict[str, tuple[float, float]] = {}
         _, following, second = tokens["equal"]
         if second == 1 and following < OTHER:
             found[_TWICE] = (following, 1.0)
+        if not is_reduced:
+            return found
         if tokens.get("padding", 0) > MOST_PADDING:
             found[_PADDING] = (tokens["padding"], MOST_PADDING)
         ends = tokens.get("ends", 0)
@@ -141,9 +149,11 @@ class TokenLabels(DefaultRule):
         return f"All labels are ignored at {self.steps[_IGNORED]} saved steps in a row: the loss has no terms"
 
 
-def _advice(problem: str, has_tokens: bool) -> str:
+def _advice(problem: str, tokens: Mapping[str, Any]) -> str:
     if problem == _TWICE:
         return _SHIFT
     if problem == _IGNORED:
-        return _TOKENS_IGNORED if has_tokens else _CLASSES_IGNORED
+        return _TOKENS_IGNORED if tokens else _CLASSES_IGNORED
+    if tokens.get("padding_id") is not None:
+        return _BY_ID.format(id=tokens["padding_id"])
     return _BY_MASK

@@ -10,11 +10,11 @@ from tests.smdebug_default_rules.made_steps import Steps
 RIGHT = {"equal": [0.1, 1.0, 0.1], "counted": 200, "padding": 0.0, "ends": 8, "ends_learned": 8}
 
 
-def written(*facts, ignored=0.2):
+def written(*facts, ignored=0.2, **term):
     """Steps of which the loss has these facts of tokens."""
     steps = Steps()
     for tokens in facts:
-        loss = {"factor": 1.0, "terms": [{**TERM, "ignored": ignored}]}
+        loss = {"factor": 1.0, "terms": [{**TERM, "ignored": ignored, **term}]}
         steps.facts["loss"] = loss if tokens is None else {**loss, "tokens": tokens}
         steps.write()
     return steps
@@ -46,6 +46,21 @@ def test_labels_that_may_be_wanted_are_not_reported(equal):
 @pytest.mark.parametrize(("padding", "is_found"), [(0.04, False), (0.06, True)])
 def test_padding_that_counts_is_reported_above_a_share(padding, is_found):
     assert bool(found(*[{**RIGHT, "padding": padding}] * 3)) == is_found
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_loss_that_is_masked_afterwards_says_itself_what_counts(reduction):
+    steps = written(*[{**RIGHT, "padding": 0.5, "ends_learned": 0}] * 4, reduction=reduction)
+    assert bool(steps.evaluate("TokenLabels")) == (reduction == "mean")
+
+
+@pytest.mark.parametrize(
+    ("known", "advice"),
+    [({}, "Ignore padding by the mask"), ({"padding_id": 3}, "Give the loss ignore_index=3")],
+)
+def test_what_to_try_depends_on_what_padding_is_known_by(known, advice):
+    (_, finding), *_ = written(*[{**RIGHT, "padding": 0.5, **known}] * 3).evaluate("TokenLabels")
+    assert finding.advice[0].startswith(advice)
 
 
 def test_ends_of_text_that_never_count_are_reported_once_there_are_enough():

@@ -27,13 +27,16 @@ class _Matched(NamedTuple):
     """The shares of labels that are the token at the same place, the next one and the one after."""
 
 
-def token_facts(labels: Ids, inputs: Sequence[Ids], ignored: int | None) -> dict[str, Any] | None:
+def token_facts(
+    labels: Ids, inputs: Sequence[Ids], ignored: int | None, padding_id: int | None = None
+) -> dict[str, Any] | None:
     """Compare labels with the token ids among the inputs; None if there are none of their length.
 
     `equal` has the shares of labels that are the token at the same place, the next one and the one after.
-    Where a mask of padding is among the inputs, `padding` is the share of the labels that count although they
-    and their inputs are padding. Where padding has the id that texts end with, `ends` counts the ends of
-    texts whose last other token is learned, and `ends_learned` those that are learned, too.
+    Where a mask of padding is among the inputs, or rows end with the id that the model's embedding has for
+    it (`padding_id`), `padding` is the share of the labels that count although they and their inputs are
+    padding. Where padding has the id that texts end with, `ends` counts the ends of texts whose last other
+    token is learned, and `ends_learned` those that are learned, too.
     """
     matched = [found for given in inputs if (found := _matched(labels, given, ignored)) is not None]
     if not matched:
@@ -46,6 +49,8 @@ def token_facts(labels: Ids, inputs: Sequence[Ids], ignored: int | None) -> dict
         padding = _padding(best.ids, given)
         if padding is not None:
             return {**facts, **_padding_facts(best, padding)}
+    if padding_id is not None and (padding := _ending(best.ids, padding_id)) is not None:
+        return {**facts, **_padding_facts(best, padding), "padding_id": padding_id}
     return facts
 
 
@@ -90,6 +95,12 @@ def _padding(ids: Ids, given: Ids) -> Mask | None:
         if 0 < found.size < ids.size and (found == found[0]).all() and (changes <= 1).all():
             return padding
     return None
+
+
+def _ending(ids: Ids, padding_id: int) -> Mask | None:
+    """The places at the ends of rows that have this id; None if there are none, or nothing else."""
+    padding: Mask = np.logical_and.accumulate((ids == padding_id)[:, ::-1], axis=1)[:, ::-1]
+    return padding if 0 < np.count_nonzero(padding) < ids.size else None
 
 
 def _padding_facts(matched: _Matched, padding: Mask) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import smdebug
 from smdebug.numbers.batches import digests_of
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.targets import MAX_VALUES, loss_facts
+from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.trials import create_trial
 from tests.frameworks.pytorch.training import since
 
@@ -133,6 +134,25 @@ def test_labels_of_tokens_are_compared_with_the_mask_that_the_model_is_given(mas
     scores = EMBEDDED(PADDED)[:, :-1].flatten(0, 1)
     found = facts_of(F.cross_entropy(scores, labels.flatten()), PADDED, mask)["tokens"]
     assert (found["equal"][1], found.get("padding")) == (1.0, learned)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "reduction", "padding"), [(-100, "mean", True), (9, "mean", False), (-100, "none", True)]
+)
+def test_padding_is_known_by_the_embedding_of_the_model(tmp_path, ignored, reduction, padding):
+    model = nn.Sequential(nn.Embedding(10, 8, padding_idx=9), nn.Linear(8, 10))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with smdebug.start(str(tmp_path / "run")):
+        for _ in range(4):
+            scores, labels = model(PADDED)[:, :-1].flatten(0, 1), PADDED[:, 1:].flatten()
+            losses = F.cross_entropy(scores, labels, ignore_index=ignored, reduction=reduction)
+            optimizer.zero_grad()
+            losses[labels != 9].mean().backward() if reduction == "none" else losses.backward()
+            optimizer.step()
+    trial = create_trial(str(tmp_path / "run"))
+    assert (trial.facts(2)["loss"]["tokens"]["padding"] > 0) == padding
+    (judged,) = evaluate(str(tmp_path / "run"), ["TokenLabels"])
+    assert bool(judged.found) == (padding and reduction == "mean")
 
 
 def test_labels_without_tokens_have_no_facts_of_tokens():

@@ -242,7 +242,10 @@ class TorchObserver:
                     self._has_described = True
                     attention = self._attention.facts(loss, graph, self._batch)
                     codes = None if graph.is_whole else code_facts(loss, bool(graph.terms))
-                    self._observations.note(loss=loss_facts(loss, graph, self._batch, attention, codes))
+                    padding_id = None if self._structure is None else self._structure.padding_id
+                    self._observations.note(
+                        loss=loss_facts(loss, graph, self._batch, attention, codes, padding_id)
+                    )
                     self._batch = []
 
     def _are_clear(self) -> bool:

@@ -56,6 +56,10 @@ class Structure:
         self.module_ids = frozenset(id(module) for model, _ in known for module in model.modules())
         """The modules, while this is the structure of the models."""
         self.unregistered = Unregistered((unwrapped(model), root) for model, root in known)
+        modules = (module for model, _ in known for module in model.modules())
+        paddings = {module.padding_idx for module in modules if isinstance(module, nn.Embedding)} - {None}
+        self.padding_id = paddings.pop() if len(paddings) == 1 else None
+        """The id that the embeddings of tokens have for padding, if they have one."""
         first = known[0][0].modules() if known else ()
         self._of_mode = [ref(module) for module in first if isinstance(module, facts.MODE_DEPENDENT)]
 

@@ -36,12 +36,13 @@ def loss_facts(
     inputs: Sequence[torch.Tensor],
     attention: Callable[[], Facts | None] | None = None,
     codes: Callable[[], Facts] | None = None,
+    padding_id: int | None = None,
 ) -> Callable[[], Facts]:
     """Copy what the facts of a loss need; what is returned computes them, later."""
     terms = [_term_facts(term) for term in graph.terms]
     revealed = tokens = None
     if len(graph.terms) == 1:
-        tokens = _tokens(graph.terms[0], inputs)
+        tokens = _tokens(graph.terms[0], inputs, padding_id)
     if graph.is_whole and len(graph.terms) == 1:
         revealed = _revealed(graph.terms[0], inputs)
         terms = [_with_repeated(graph.terms[0], terms[0], inputs)]
@@ -189,13 +190,13 @@ def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor]) -> list[Any] | Non
     return None
 
 
-def _tokens(term: LossTerm, inputs: Sequence[torch.Tensor]) -> Facts | None:
+def _tokens(term: LossTerm, inputs: Sequence[torch.Tensor], padding_id: int | None) -> Facts | None:
     """Return how labels stand to the token ids and the mask of the model, if it was given any."""
     labels = None if term.targets is None else _on_the_host(term.targets)
     if labels is None:
         return None
     given = [_on_the_host(tensor.byte() if tensor.dtype is torch.bool else tensor) for tensor in _ids(inputs)]
-    return token_facts(labels, [read for read in given if read is not None], term.ignored)
+    return token_facts(labels, [read for read in given if read is not None], term.ignored, padding_id)
 
 
 def _ids(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
