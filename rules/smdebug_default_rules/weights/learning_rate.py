@@ -16,7 +16,7 @@ from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.tensors import Parameters, usual_sizes
-from smdebug_default_rules.weights import resumes, warm_ups
+from smdebug_default_rules.weights import resumes, warm_ups, waves
 
 JUMP = 3.5
 STEADY_STEPS = 20
@@ -55,11 +55,16 @@ _WANTED = 1e-3
 """Updates of a thousandth of the weights are usual."""
 
 
+_UNSEEN = {"largest": 0.0, "rate": math.nan, "since": 0, "first": None, "low": None, "up": None}
+"""What is kept of a rate before it was seen."""
+
+
 class LearningRate(DefaultRule):
     """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights.
 
     And it fires for a warm-up that counts epochs, so that it would last many times as long as the training,
-    and where a training goes on from a checkpoint without the moments of its optimizer or its schedule.
+    for a cosine schedule that is so much shorter than the training that the rate swings up and down, and
+    where a training goes on from a checkpoint without the moments of its optimizer or its schedule.
     """
 
     cause = "learning rate"
@@ -137,10 +142,7 @@ class LearningRate(DefaultRule):
         )
 
     def _followed(self, name: str, seen: ObservedStep) -> Iterator[Finding]:
-        group = self.groups.setdefault(
-            name,
-            {"largest": 0.0, "rate": math.nan, "since": 0, "first": None, "low": None, "up": None},
-        )
+        group = self.groups.setdefault(name, dict(_UNSEEN))
         for step, _, _, rate in seen.series(name).tolist():
             if not math.isfinite(rate) or rate == group["rate"]:
                 continue
@@ -156,12 +158,15 @@ class LearningRate(DefaultRule):
             group["first"] = int(step) if group["first"] is None else group["first"]
             group["rate"], group["since"] = rate, step
             group["began"] = warm_ups.follow(group.get("began") or [], step, rate)
+            group["waves"] = waves.follow(group.get("waves"), int(step), rate)
             is_low = 0 <= rate < VANISHED * group["largest"]
             group["low"] = (group["low"] or int(step)) if is_low else None
         if group["up"] is not None and group["up"][0] < seen.series(name)[:1, 0].min(initial=math.inf):
             yield self._jumped(name, group["up"])
         yield from self._vanished(name, group, seen)
         yield from self._endless(name, group, seen)
+        if (swings := waves.found(group.get("waves"))) is not None:
+            yield self.finding(**waves.said(swings, _group(name)), tensor=name)
 
     def _endless(self, name: str, group: dict[str, Any], seen: ObservedStep) -> Iterator[Finding]:
         """Judge a warm-up that is stepped once per epoch and was meant to count steps."""

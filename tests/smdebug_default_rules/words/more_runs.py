@@ -27,6 +27,7 @@ from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
+from tests.smdebug_default_rules.weights.test_waves import cycling
 from tests.smdebug_default_rules.weights.test_zero_gradients import training as training_of_zeros
 from tests.smdebug_default_rules.weights.test_zero_gradients import without_gradients
 
@@ -384,5 +385,6 @@ RUNS = [
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
+    ("LearningRate", cycling),
 ]
 """A rule and a run in which it finds something."""

@@ -331,6 +331,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("The learning rate was 0.05 before and is 0.1 now, as at the start",),
             "Save scheduler.state_dict() with the weights, and load it",
         ),
+        (
+            "The learning rate swings up and down",
+            ("It came back to 0.1 3 times, every 20 steps",),
+            "Give the schedule the length of the training",
+        ),
     ],
     "ShrunkWeights": [
         (
