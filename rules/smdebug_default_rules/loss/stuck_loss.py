@@ -14,7 +14,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
-from smdebug_default_rules.loss import constant_prediction, repeated_value, strong_dropout
+from smdebug_default_rules.loss import constant_prediction, in_batch, repeated_value, strong_dropout
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.scales import large_targets, tiny_inputs
 from smdebug_default_rules.tensors import Modules
@@ -106,7 +106,8 @@ class StuckLoss(DefaultRule):
         loss = facts.get("loss") or {}
         terms = loss.get("terms") or []
         self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
-        is_known = len(terms) == 1 and len(facts.get("optimizers") or ()) == 1
+        is_contrastive = in_batch.is_in_batch(terms)
+        is_known = (len(terms) == 1 or is_contrastive) and len(facts.get("optimizers") or ()) == 1
         if len(terms) == 1 and self._is_zero(terms[0], facts.get("optimizers") or ()):
             yield self._compares_with_itself(terms[0])
             return
@@ -127,6 +128,8 @@ class StuckLoss(DefaultRule):
         chance, share = math.nan, CHANCE
         if term.get("criterion") == "cross entropy" and self.classes > 1:
             chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
+            if is_contrastive:
+                chance = in_batch.chance(terms, loss.get("factor") or 1.0)
             share = CHANCE_OF_WEIGHTED if term.get("weighted") else CHANCE
             stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"
@@ -135,7 +138,8 @@ class StuckLoss(DefaultRule):
                 self.losses
             ) < FALL * abs(start)
             what = "it has not changed"
-        if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
+        falls = slope_score(self.blocks) <= -SIGNIFICANT
+        if not stuck or (falls and not (is_contrastive and in_batch.is_flat(self.blocks, chance))):
             yield from self._no_better_than_a_constant(seen)
             return
         risen = self._risen(start if math.isnan(chance) else chance)
@@ -186,7 +190,12 @@ class StuckLoss(DefaultRule):
         """The numbers that convince, and what to try: dropout and scales come before the labels."""
         hints = [
             hint
-            for hint in (strong_dropout.hint(seen), large_targets(seen), tiny_inputs(seen))
+            for hint in (
+                in_batch.hint(seen),
+                strong_dropout.hint(seen),
+                large_targets(seen),
+                tiny_inputs(seen),
+            )
             if hint is not None
         ]
         advice = self.advice["not learning"]

@@ -15,6 +15,7 @@ from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
+from tests.smdebug_default_rules.loss.test_in_batch import contrastive
 from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
 from tests.smdebug_default_rules.ranks.test_slow_rank import run as delayed
@@ -386,5 +387,6 @@ RUNS = [
     ("UnreachedParameters", lambda: unchosen(used=1)),
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     ("LearningRate", cycling),
+    ("StuckLoss", lambda: contrastive(steps=151)),
 ]
 """A rule and a run in which it finds something."""
