@@ -1,7 +1,8 @@
-"""A loss scale that collapses: gradients overflow again and again, and steps are skipped."""
+"""A loss scale that collapses, or that gradients still have when they are clipped."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.arrays import where
+from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
 from smdebug_default_rules.tensors import Parameters
 
@@ -22,6 +23,14 @@ SMALLEST = 2.0**-14
 """Below this, numbers of float16 have fewer digits, until they are 0 below 2**-24."""
 MOST_OF_WEIGHTS, SOME_ZEROS = 0.5, 0.01
 LEAST_STEPS = 3
+CLIPPED_STEPS, ALIKE = 5, 1e-3
+"""Norms within this share of each other, at so many saved steps, were clipped."""
+TINY = 0.01
+"""Nobody clips to less than this on purpose."""
+_UNSCALE = (
+    "Call scaler.unscale_(optimizer) after backward() and before clip_grad_norm_(), so that the limit is "
+    "compared with gradients as they are."
+)
 _SCALER = (
     "Scale the loss: scaler = torch.amp.GradScaler(), scaler.scale(loss).backward(), scaler.step(optimizer), "
     "scaler.update()."
@@ -32,7 +41,8 @@ _BFLOAT = "Or use bfloat16, which has the range of float32 and needs no scale."
 class LossScale(DefaultRule):
     """Fires when the scaler of mixed precision falls below 2, or skips many steps in a row.
 
-    Also where float16 is used without one and gradients are too small for it.
+    Also where float16 is used without one and gradients are too small for it, and where gradients are clipped
+    while they are scaled, so that next to nothing is left of them.
     """
 
     cause = "scaler"
@@ -51,6 +61,8 @@ class LossScale(DefaultRule):
         self.first_scale: float | None = None
         self.fell_since: int | None = None
         self.underflow: list[int] = []
+        self.norms: list[list[float]] = []
+        """The step, the norm of all gradients, and the same times the scale, at the last steps."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         scale = seen.facts.get("loss_scale")
@@ -79,6 +91,42 @@ class LossScale(DefaultRule):
                 title="The loss scale collapses" if collapsed else "Steps are skipped again and again",
                 why=(f"Scale {scale:g}, {self.first_scale:g} at first, where {LOW:g} and more are usual",),
             )
+        yield from self._clipped(seen, scale)
+
+    def _clipped(self, seen: ObservedStep, scale: float) -> Iterator[Finding]:
+        """Judge norms that are all the same, once they are multiplied by the scale."""
+        table = Parameters.of(seen)
+        if table is None or not seen.facts.get("optimizer_steps"):
+            return
+        rms = table.gradient("rms").astype(np.float64)
+        known = np.isfinite(rms)
+        norm = float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known])))
+        scaled = norm * scale
+        if any(abs(scaled - other) > ALIKE * scaled for _, _, other in self.norms):
+            self.norms = []
+        self.norms = [*self.norms[:1], *self.norms[1:][2 - CLIPPED_STEPS :]]
+        self.norms.append([seen.step, *rounded((norm, scaled))])
+        if (
+            len(self.norms) < CLIPPED_STEPS
+            or not 0 < norm < TINY
+            or not _is_round(scaled, 2)
+            or _is_round(norm, 1)
+        ):
+            return
+        yield self.finding(
+            f"The norm of all gradients is {norm:.2g} at each step, {scaled:.3g} over the loss scale of "
+            f"{scale:g}: they are clipped before they are unscaled",
+            since=int(self.norms[0][0]),
+            tensor="loss_scale",
+            statistic="norm of the gradients",
+            value=norm,
+            limit=TINY,
+            title="Gradients are clipped before they are unscaled",
+            why=(
+                f"Norm {norm:.2g} at {len(self.norms)} saved steps in a row; times {scale:g}: {scaled:.3g}",
+            ),
+            advice=(_UNSCALE,),
+        )
 
     def _unscaled(self, seen: ObservedStep) -> Iterator[Finding]:
         """Judge the gradients of a training in float16 that has no scaler."""
@@ -115,3 +163,9 @@ class LossScale(DefaultRule):
             ),
             advice=(_SCALER, _BFLOAT),
         )
+
+
+def _is_round(value: float, digits: int) -> bool:
+    """Whether that is a number of so many digits, as people write limits."""
+    number = value / 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return abs(number - round(number)) < 2 * ALIKE * number

@@ -15,6 +15,7 @@ from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
+from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
 from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
@@ -388,5 +389,6 @@ RUNS = [
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     ("LearningRate", cycling),
     ("StuckLoss", lambda: contrastive(steps=151)),
+    ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),
 ]
 """A rule and a run in which it finds something."""

@@ -389,6 +389,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Net_0.weight: 1e-06 at most, and 30% are 0; float16 loses digits below 6.1e-05",),
             "Scale the loss: scaler = torch.amp.GradScaler(), scaler.scale(loss).backward(),",
         ),
+        (
+            "Gradients are clipped before they are unscaled",
+            ("Norm 1.5e-05 at 5 saved steps in a row; times 65536: 1",),
+            "Call scaler.unscale_(optimizer) after",
+        ),
     ],
     "LossSpike": [
         (
