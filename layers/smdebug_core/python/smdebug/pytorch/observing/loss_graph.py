@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
+from smdebug.numbers.loss_terms import ABSOLUTE, DIVERGENCE, HUBER, SMOOTH, SQUARED
+from smdebug.pytorch.observing import divergences
 from smdebug.pytorch.observing.absolute_errors import Compared
 from smdebug.pytorch.observing.saved_values import operations
 from smdebug.pytorch.observing.written_errors import written_error
@@ -40,7 +41,7 @@ _CRITERIA = {
     "HuberLossBackward0": HUBER,
     "BinaryCrossEntropyBackward0": "binary cross entropy",
     "BinaryCrossEntropyWithLogitsBackward0": "binary cross entropy with logits",
-    "KlDivBackward0": "Kullback-Leibler divergence",
+    "KlDivBackward0": DIVERGENCE,
 }
 _SCALING = ("DivBackward0", "MulBackward0", "MulBackward1", "DivBackward1")
 _NEGATION, _ADDITION = "NegBackward0", "AddBackward0"
@@ -149,7 +150,8 @@ def describe(
         return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None, is_whole=True)
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
-    broadcast = None
+    apart: list[LossTerm] = []
+    broadcast, reduction = None, divergences.reduction_of(start)
     known = {each.node: each for each in absolute}
     is_known = any(node in known for node in (start, *(before for before, _ in start.next_functions)))
     if outputs and not is_known and (written := written_error(start, outputs)) is not None:
@@ -161,10 +163,14 @@ def describe(
             terms.append(_term(node, criterion))
         elif node in known and len(terms) < MAX_TERMS:
             terms.append(_compared_term(node, known[node]))
+        elif (predictions := divergences.compared(node)) is not None:
+            apart.append(_divergence_term(predictions, reduction))
         compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
         if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
-    is_whole = start.name() in _CRITERIA or start in known
+    is_whole = start.name() in _CRITERIA or start in known or bool(reduction)
+    if is_whole or terms:  # beside what is not known, a divergence may be a small part
+        terms += apart[: MAX_TERMS - len(terms)]
     return LossGraph(tuple(terms), factor, broadcast, is_whole, "" if is_whole else _idle(start))
 
 
@@ -251,6 +257,13 @@ def _term(node: Any, criterion: str) -> LossTerm:
         _normalised(softmax, classes),
         _knee(node, criterion),
     )
+
+
+def _divergence_term(predictions: Any, reduction: str) -> LossTerm:
+    result = _saved(predictions, "_saved_result")
+    rows = int(result.shape[0]) if result is not None and result.dim() else 0
+    given = _MADE_PROBABILITIES[predictions.name()]
+    return LossTerm(DIVERGENCE, given, rows, 0, None, None, reduction or "none")
 
 
 def _knee(node: Any, criterion: str) -> float | None:
