@@ -125,6 +125,12 @@ def test_a_column_of_the_input_that_is_the_target_is_a_fact(targets, revealed):
     assert facts_of(loss, torch.zeros(16, 4) - 1, ROWS).get("revealed_by") == revealed
 
 
+@pytest.mark.parametrize(("kind", "revealed"), [(torch.float32, [0, 3]), (torch.int64, None)])
+def test_to_recall_one_of_the_tokens_may_be_the_task(kind, revealed):
+    loss = F.cross_entropy(EMBEDDED(TOKENS.T)[:, 0], TOKENS.T[:, 3])
+    assert facts_of(loss, TOKENS.T.to(kind)).get("revealed_by") == revealed
+
+
 @pytest.mark.parametrize(
     ("mask", "learned"),
     [(TOKENS > 4, None), (torch.ones_like(TOKENS), None), (PADDED != 9, 0.0), (PADDED == 9, 0.0)],

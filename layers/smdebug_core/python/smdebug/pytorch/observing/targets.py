@@ -241,6 +241,8 @@ def _as_column(targets: NDArray[Any], given: NDArray[Any]) -> int | None:
     columns = given.size // rows if rows else 0
     if targets.size != rows or rows < _LEAST_ROWS or not 2 <= columns <= _MOST_COLUMNS:
         return None
+    if given.dtype.kind == "i":  # ids, such as those of tokens: to recall one of them may be the task
+        return None
     wanted, given = targets.reshape(-1), given.reshape(rows, columns)
     candidates = (given[0] == wanted[0]).nonzero()[0]
     if candidates.size:
