@@ -116,6 +116,19 @@ def test_tags_note_and_pin_are_written_and_on_every_page_at_once(live):
     assert json.loads((live.folder / "annotations.json").read_text())["note"] == "a\nb"
 
 
+@pytest.mark.parametrize(
+    ("groups", "shown"), [(["rates"], "rates"), (["rates", "sizes"], "sizes"), (["rates", ""], None)]
+)
+def test_a_group_is_written_changed_and_taken_back(live, groups, shown):
+    run_id = live.run()
+    for group in groups:
+        version = live.get(f"/api/run/{run_id}/annotations")["version"]
+        assert live.post(f"/api/run/{run_id}/annotate", {"version": version, "group": group})[0] == 200
+    assert live.get("/api/runs")["runs"][0]["configuration"].get("group") == shown
+    assert live.get(f"/api/run/{run_id}")["configuration"].get("group") == shown
+    assert live.get(f"/api/run/{run_id}/annotations")["group"] == shown
+
+
 def test_a_note_is_refused_without_the_token_or_the_header_of_a_page(live):
     run_id = live.run()
     body = {"version": "", "note": "theirs"}

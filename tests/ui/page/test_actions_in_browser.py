@@ -58,13 +58,15 @@ def test_tags_and_a_note_are_edited_and_the_baseline_is_compared_with(page, tmp_
     until(tab, f"{DIALOG}?.open")
     choose(tab, field(0), "paper, <b>bold</b>")
     choose(tab, f"{DIALOG}.querySelector('textarea')", "<img src=x onerror=alert(1)>")
-    click(tab, field(1))
+    choose(tab, field(1), "learning rates")
+    click(tab, field(2))
     press(tab, "Save")
     until(tab, f"{TEXT}.includes('<img src=x onerror=alert(1)>')")
     until(tab, "document.querySelector('.written').innerText.includes('★ baseline')")
     assert tab.value("document.querySelectorAll('main .written img, main .written b').length") == 0
     written = json.loads((tmp_path / "runs" / "b" / "annotations.json").read_text())
     assert (written["tags"], written["pinned"]) == (["paper", "<b>bold</b>"], True)
+    assert written["group"] == "learning rates"
     until(tab, "document.documentElement.dataset.rest === 'yes'")
     assert accessible(tab) == []
     tab.value("(location.hash = '#/')")

@@ -66,7 +66,7 @@ export function stop(run, name) {
 }
 
 /**
- * Tags, a note and the pin of a run, kept beside it.
+ * Tags, a note, the group and the pin of a run, kept beside it.
  * @param {string} run
  * @param {string} name
  */
@@ -75,6 +75,7 @@ export async function notes(run, name) {
   const tags = h("input", { type: "text", value: known.tags.join(", "), placeholder: "baseline, for the paper" });
   const note = h("textarea", { rows: 5, maxlength: 2000 });
   note.value = known.note;
+  const group = h("input", { type: "text", maxlength: 100, value: known.group || "", placeholder: "learning rates" });
   const pinned = h("input", { type: "checkbox" });
   pinned.checked = known.pinned;
   const content = h(
@@ -83,6 +84,7 @@ export async function notes(run, name) {
     h("p", { class: "quiet", text: "Kept in annotations.json beside the run, for everybody who reads it." }),
     field("Tags, separated by commas", tags),
     field("Note", note),
+    field("Group, to list runs by", group),
     h("label", { class: "check" }, pinned, h("span", { text: "Pin as a baseline: the run comes first in the list" })),
   );
   /** @returns {Record<string, any>} */
@@ -94,6 +96,7 @@ export async function notes(run, name) {
     return {
       ...(given.join(", ") === known.tags.join(", ") ? {} : { tags: given }),
       ...(note.value === known.note ? {} : { note: note.value }),
+      ...(group.value.trim() === (known.group || "") ? {} : { group: group.value.trim() }),
       ...(pinned.checked === known.pinned ? {} : { pinned: pinned.checked }),
     };
   };
