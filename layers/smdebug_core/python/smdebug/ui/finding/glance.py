@@ -12,7 +12,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
-from smdebug.files.notes.annotations import GROUP
 from smdebug.plain_text import escaped
 from smdebug.runs.left_out import unread_in_words
 from smdebug.runs.metrics import last_metrics
@@ -235,8 +234,8 @@ def _configuration_in(trial: Trial) -> dict[str, Any]:
 
 def annotated(glance: Glance, found: Annotated) -> Glance:
     """Return the summary with the tags, the note, the pin and the group that the run has now."""
-    rest = {name: value for name, value in glance.configuration.items() if name not in (*_WRITTEN, GROUP)}
-    rest |= {} if found.group is None else {GROUP: escaped(found.group)}
+    rest = {name: value for name, value in glance.configuration.items() if name not in (*_WRITTEN, "group")}
+    rest |= {} if found.group is None else {"group": escaped(found.group)}
     return replace(glance, configuration={**rest, **_written(found.tags, found.note, found.pinned)})
 
 
