@@ -114,6 +114,22 @@ def test_a_training_that_moves_nothing_is_found_after_three_steps(run):
     assert "16 bits" not in finding.message
 
 
+@pytest.mark.parametrize(
+    ("size", "optimizer", "is_found"),
+    [(1e-5, "SGD", False), (1e-14, "Adam", False), (1e-6, "Adam", True), (0.01, "SGD", True)],
+)
+def test_a_loss_that_is_nearly_zero_moves_nothing(run, size, optimizer, is_found):
+    """Its gradients are too small for 32 bits: everything was learnt."""
+    run.lasting["optimizers"][0]["class"] = optimizer
+    for _ in range(4):
+        for name, value in run.kinds["gradients"].items():
+            run.kinds["gradients"][name] = np.sign(value) * np.float32(size)
+        for name, value in run.kinds["parameters"].items():
+            run.kinds["parameters"][name] = np.sign(value) + value
+        standing_still(run, 1)
+    assert bool(run.evaluate("LostUpdates")) == is_found
+
+
 def test_steps_at_a_rate_of_zero_move_nothing(run):
     run.rate = 0.0
     assert standing_still(run, 4).evaluate("LostUpdates") == []

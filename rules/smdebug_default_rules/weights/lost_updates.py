@@ -22,6 +22,10 @@ LEAST_RATIO = 1e-5
 """An expected update below this share of the values may be rounded away in float32."""
 LEAST_SPACINGS = 8
 """An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
+USUAL_EPSILON = 1e-8
+"""Optimizers that divide by the size of gradients add this, so that smaller gradients give smaller steps."""
+COARSE = 1e-6
+"""The spacing of 16 bits is above this."""
 STILL_STEPS = 3
 """After this many saved optimizer steps in a row without a change, one is reported."""
 
@@ -192,7 +196,7 @@ class LostUpdates(DefaultRule):
             which = owned if not np.nan_to_num(count[owned]).any() else which
         update = table.update("rms")[which]
         is_known = len(update) and np.isfinite(update).all() and not facts.get("updates_are_sampled")
-        if not is_known or not _rates_are_known(rates):
+        if not is_known or not _rates_are_known(rates) or _is_rounded(seen, table, which, rates):
             return False
         self.still = [] if update.any() else [*self.still, seen.step][:STILL_STEPS]
         return len(self.still) >= STILL_STEPS
@@ -209,7 +213,7 @@ class LostUpdates(DefaultRule):
             )
         else:
             why = f"{name} and {others} others have gradients and are bit-equal before and after each step"
-            if (table.resolutions[which] > 1e-6).any():  # neither float32 nor float64
+            if (table.resolutions[which] > COARSE).any():  # neither float32 nor float64
                 why += ": updates this small are rounded away in 16 bits"
                 advice = (_ROUNDED, "Or raise the learning rate.")
         return self.finding(
@@ -268,6 +272,22 @@ class LostUpdates(DefaultRule):
         kept = np.array([name in still for name in table.names], bool) if still else False
         counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
         self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0).tolist()}
+
+
+def _is_rounded(seen: ObservedStep, table: Parameters, which: Any, rates: dict[int, float]) -> bool:
+    """Whether all gradients are so small that no step could change anything, as those of a loss of 0 are.
+
+    That is expected in 32 bits or more; in 16 bits it happens while there is much to learn.
+    """
+    classes = {number: each.get("class") for number, each in enumerate(seen.facts.get("optimizers") or ())}
+    is_plain = np.array([classes.get(owner) == "SGD" for owner in table.owners])
+    rate = np.array([rates.get(owner, np.nan) for owner in table.owners])
+    gradient = np.maximum(np.abs(table.gradient("min")), np.abs(table.gradient("max")))
+    expected = rate * np.where(is_plain, gradient, np.minimum(gradient / USUAL_EPSILON, 1))
+    largest = np.maximum(np.abs(table.column("min")), np.abs(table.column("max")))
+    least = LEAST_SPACINGS * table.resolutions * largest
+    is_small = (expected < least) & (table.resolutions < COARSE)
+    return bool(which.any() and is_small[which].all())
 
 
 def _of_how_many(lost: Any, owned: Any) -> str:
