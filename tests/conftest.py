@@ -1,5 +1,6 @@
 """Settings of every test: the same examples of Hypothesis, no repeated log messages, slow tests first."""
 
+import gc
 import os
 from contextlib import suppress
 from functools import cache
@@ -42,6 +43,12 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("browser") or is_of_the_whole(item.path):
             item.add_marker("system")
     items.sort(key=lambda item: room_order(item.path))
+
+
+def pytest_collection_finish():
+    """Let the garbage collector pass over what was imported and collected, again and again, no more."""
+    gc.collect()
+    gc.freeze()
 
 
 @cache
