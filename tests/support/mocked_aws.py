@@ -31,14 +31,21 @@ def mocked_aws(region: str = "us-east-1", **config: Any) -> Iterator[None]:
 
 @contextmanager
 def services_read_once() -> Iterator[None]:
-    """Have all sessions of boto3 share what its files say of the services.
+    """Have all sessions of boto3 share what its files and folders say of the services.
 
     moto begins a session for each test, and to read these megabytes again is a fifth of such a test's time.
     """
-    from botocore.loaders import JSONFileLoader
+    from botocore.loaders import JSONFileLoader, Loader
 
-    read = _reader()  # the original: it is made before the first replacement
-    with patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)):
+    read, names = _reader(), _names()  # the originals: they are made before the first replacement
+    with (
+        patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)),
+        patch.object(
+            Loader,
+            "list_available_services",
+            lambda loader, type_name: list(names(tuple(loader.search_paths), type_name)),
+        ),
+    ):
         yield
 
 
@@ -47,3 +54,20 @@ def _reader() -> Callable[[str], Any]:
     from botocore.loaders import JSONFileLoader
 
     return cache(JSONFileLoader().load_file)
+
+
+@cache
+def _names() -> Callable[[tuple[str, ...], str], list[str]]:
+    """The names of the services below some folders."""
+    from botocore.loaders import Loader
+
+    original = Loader.list_available_services
+
+    @cache
+    def names(folders: tuple[str, ...], type_name: str) -> list[str]:
+        loader = Loader(include_default_search_paths=False)
+        loader.search_paths.extend(folders)
+        found: list[str] = original(loader, type_name)
+        return found
+
+    return names
