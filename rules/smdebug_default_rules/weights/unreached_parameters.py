@@ -157,7 +157,7 @@ class UnreachedParameters(DefaultRule):
         if self.flows or self.steps < zero_gradients.LEAST_STEPS or far < zero_gradients.LEAST_APART:
             return
         found = zero_gradients.all_zero(table)
-        if found is None:
+        if found is None or zero_gradients.is_constant(seen):
             return
         count, zero = found.gradients, found.zero_weights
         themselves = f", and {zero} weights are zero themselves" if zero > 1 else ""

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
-from smdebug_default_rules.tensors import Parameters
+from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_STEPS, LEAST_APART = 10, 50
 """Rewards may come late: the gradients are zero at so many saved steps, the last so far from the first."""
@@ -40,6 +41,12 @@ class ZeroGradients(NamedTuple):
     def advice(self) -> tuple[str, ...]:
         """What to try, the likeliest first."""
         return (_ZERO_WEIGHTS, _ZERO_FACTOR) if self.zero_weights > 1 else (_ZERO_FACTOR, _FLAT)
+
+
+def is_constant(seen: ObservedStep) -> bool:
+    """Whether the model gives the same for all rows, which is why it has no gradient: that has a rule."""
+    outputs, name = seen.statistics("outputs"), Modules.of(seen).output
+    return outputs is not None and name in outputs and outputs.row(name)["std"] == 0
 
 
 def measured(table: Parameters) -> NDArray[np.bool_]:

@@ -55,6 +55,14 @@ def test_gradients_that_were_not_measured_say_nothing():
     assert titled(training(60, lambda steps: steps.kinds["gradients"].clear())) == []
 
 
+def test_an_output_that_is_constant_is_the_reason_and_has_a_rule_of_its_own():
+    def constant(steps):
+        without_gradients(steps)
+        steps.kinds["outputs"]["Net_output_0"] = np.ones((32, 10), np.float32)
+
+    assert titled(training(60, constant)) == []
+
+
 def test_weights_that_are_zero_are_named_first():
     (_, first), *_ = titled(training(51, with_zero_weights))
     assert "3 weights are zero themselves" in first.message
