@@ -66,11 +66,11 @@ def write(
 
 def text(results: dict[str, tuple[Tally, ...]]) -> str:
     """The page: the template with a table in the place of each comment."""
-    scores = Scores(results["default"])
+    scores, again = Scores(results["default"]), Scores(results.get(AGAIN, ()))
     parts = {
         "summary": page.summary(scores),
-        "size": [_size(scores), *_not_measured(scores)],
-        "commits": [*_commits(scores), *_again(Scores(results.get(AGAIN, ())))],
+        "size": [_size(scores), *_not_measured(scores, again)],
+        "commits": [*_commits(scores), *_again(again)],
         "by cause": page.classes(scores),
         "by framework": page.frameworks(scores),
         "blame": page.blame(scores),
@@ -123,12 +123,17 @@ def _again(scores: Scores) -> Iterator[str]:
     yield from _commits(scores)
 
 
-def _not_measured(scores: Scores) -> Iterator[str]:
+def _not_measured(scores: Scores, again: Scores) -> Iterator[str]:
     measured = {tally.name for tally in scores.tallies}
-    names = dict.fromkeys(name for name, _ in written() if name not in measured)
-    if names:
-        yield ""
-        yield f"Written since, and not measured yet: {', '.join(names)}."
+    by_one_seed = {tally.name for tally in again.tallies}
+    new = [*dict.fromkeys(name for name, _ in written() if name not in measured)]
+    for what, names in (
+        ("measured with one seed so far", [name for name in new if name in by_one_seed]),
+        ("not measured yet", [name for name in new if name not in by_one_seed]),
+    ):
+        if names:
+            yield ""
+            yield f"Written since, and {what}: {', '.join(names)}."
 
 
 def _reasons(scores: Scores) -> Iterator[str]:
