@@ -9,6 +9,7 @@ import dataclasses
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -366,27 +367,32 @@ def test_transactions_that_meet_are_cancelled_or_happen_whole(unthrottled: Local
     outcomes: list[str] = []
     begin = threading.Barrier(8)
 
-    def write() -> None:
-        begin.wait()
-        for _ in range(10):
-            update = {
+    def added(item: str) -> dict[str, Any]:
+        return {
+            "Update": {
                 "TableName": name,
-                "Key": key("together"),
+                "Key": key(item),
                 "UpdateExpression": "ADD n :one",
                 "ExpressionAttributeValues": {":one": {"N": "1"}},
             }
+        }
+
+    def write(thread: int) -> None:
+        begin.wait()
+        # Items of its own make a transaction long enough for others to begin within it.
+        items = [added("together"), *(added(f"own-{thread}-{number}") for number in range(60))]
+        for _ in range(3):
             try:
-                client.transact_write_items(TransactItems=[{"Update": update}])
+                client.transact_write_items(TransactItems=items)
                 outcomes.append("done")
             except client.exceptions.TransactionCanceledException as error:
-                (reason,) = error.response["CancellationReasons"]
-                outcomes.append(reason["Code"])
+                outcomes.append(error.response["CancellationReasons"][0]["Code"])
 
-    threads = [threading.Thread(target=write) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for _ in range(50):  # as often as it takes on this machine until two of them meet
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(8)))
+        if "TransactionConflict" in outcomes:
+            break
     assert set(outcomes) == {"done", "TransactionConflict"}
     item = client.get_item(TableName=name, Key=key("together"), ConsistentRead=True)["Item"]
     assert int(item["n"]["N"]) == outcomes.count("done")
