@@ -41,9 +41,6 @@ def _is_of_shares(product: Any, given: Any) -> bool:
     return bool(((sums - 1).abs() < _TOLERANCE).all()) and bool((targets >= 0).all())
 
 
-def reduction_of(node: Any) -> str:
-    """Return how a loss that is a divergence alone is reduced; "" if it is none."""
-    name: str = node.name()
-    if name not in _REDUCING or compared(node.next_functions[0][0]) is None:
-        return ""
-    return _REDUCING[name]
+def reduction_of(start: Any, difference: Any) -> str:
+    """Return how a loss is reduced that is this difference and nothing else; "" if it is more than that."""
+    return _REDUCING.get(start.name(), "") if start.next_functions[0][0] is difference else ""

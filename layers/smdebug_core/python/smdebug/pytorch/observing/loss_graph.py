@@ -151,7 +151,7 @@ def describe(
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     apart: list[LossTerm] = []
-    broadcast, reduction = None, divergences.reduction_of(start)
+    broadcast, reduction = None, ""
     known = {each.node: each for each in absolute}
     is_known = any(node in known for node in (start, *(before for before, _ in start.next_functions)))
     if outputs and not is_known and (written := written_error(start, outputs)) is not None:
@@ -164,6 +164,7 @@ def describe(
         elif node in known and len(terms) < MAX_TERMS:
             terms.append(_compared_term(node, known[node]))
         elif (predictions := divergences.compared(node)) is not None:
+            reduction = reduction or divergences.reduction_of(start, node)
             apart.append(_divergence_term(predictions, reduction))
         compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
         if broadcast is None and compares:
