@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -169,6 +170,25 @@ class Parameters:
         gradient = self.gradient("abs_mean")
         found: Mask = (gradient > 0) | (self.gradient("non_finite") > 0)
         return found
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest value of each, without its sign."""
+        found: Floats = np.maximum(self.column("max"), -self.column("min"))
+        return found
+
+    @cached_property
+    def largest_gradient(self) -> Floats:
+        """The largest value of their gradients, without its sign."""
+        found: Floats = np.maximum(self.gradient("max"), -self.gradient("min"))
+        return found
+
+    @cached_property
+    def gradient_norm(self) -> float:
+        """The norm of all gradients that are finite, taken together; NaN if there are none."""
+        rms = self.gradient("rms").astype(np.float64)
+        known = np.isfinite(rms)
+        return float(np.sqrt(np.sum(rms[known] ** 2 * self.sizes[known]))) if known.any() else math.nan
 
     @cached_property
     def is_weight(self) -> Mask:

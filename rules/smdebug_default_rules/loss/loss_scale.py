@@ -98,9 +98,7 @@ class LossScale(DefaultRule):
         table = Parameters.of(seen)
         if table is None or not seen.facts.get("optimizer_steps"):
             return
-        rms = table.gradient("rms").astype(np.float64)
-        known = np.isfinite(rms)
-        norm = float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known])))
+        norm = float(np.nan_to_num(table.gradient_norm))
         scaled = norm * scale
         if any(abs(scaled - other) > ALIKE * scaled for _, _, other in self.norms):
             self.norms = []
@@ -137,7 +135,7 @@ class LossScale(DefaultRule):
         if not seen.facts.get("optimizer_steps"):
             return
         weights = table.is_weight & ~table.is_frozen & table.has_gradient
-        largest = np.maximum(table.gradient("max"), -table.gradient("min"))
+        largest = table.largest_gradient
         zeros = table.gradient("zeros") / np.maximum(table.gradient("count"), 1)
         small = where(weights & (largest < SMALLEST) & (zeros > SOME_ZEROS))
         if len(small) <= MOST_OF_WEIGHTS * np.count_nonzero(weights):

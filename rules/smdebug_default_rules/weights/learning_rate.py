@@ -296,10 +296,8 @@ class LearningRate(DefaultRule):
 
     def _add_norm(self, table: Parameters) -> None:
         """Keep how far the norms of all gradients of the model lie apart."""
-        rms = table.gradient("rms").astype(np.float64)
-        known = np.isfinite(rms)
-        if known.any():
-            (norm,) = rounded((float(np.sqrt(np.sum(rms[known] ** 2 * table.sizes[known]))),))
+        if not math.isnan(table.gradient_norm):
+            (norm,) = rounded((table.gradient_norm,))
             self.norm_steps += 1
             self.least_norm, self.largest_norm = min(self.least_norm, norm), max(self.largest_norm, norm)
 

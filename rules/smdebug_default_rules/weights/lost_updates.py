@@ -238,13 +238,9 @@ class LostUpdates(DefaultRule):
         ratio = update[moved] / table.gradient("rms")[moved]
         step = float(np.median(ratio)) if moved.any() else 0.0
         expected = step * table.gradient("abs_mean")
-        rate = np.array([rates.get(owner, np.nan) for owner in table.owners])
-        largest = np.maximum(np.abs(table.column("min")), np.abs(table.column("max")))
-        is_large = expected > np.maximum(
-            LEAST_RATIO * table.column("rms"), LEAST_SPACINGS * table.resolutions * largest
-        )
+        is_large = expected > np.maximum(LEAST_RATIO * table.column("rms"), _least_change(table))
         starts_at_zero = table.column("rms") == 0
-        return lost & (is_large | starts_at_zero & (expected > 0)) & ~(rate == 0)
+        return lost & (is_large | starts_at_zero & (expected > 0)) & ~(_rate_of_each(table, rates) == 0)
 
     def _stopped(self, seen: ObservedStep, table: Parameters, owned: Any, has_gradient: Any) -> Iterator[int]:
         candidates = where(owned & ~has_gradient)
@@ -274,6 +270,16 @@ class LostUpdates(DefaultRule):
         self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0).tolist()}
 
 
+def _rate_of_each(table: Parameters, rates: dict[int, float]) -> Any:
+    """The rate of each parameter's optimizer; NaN where it is not known."""
+    return np.array([rates.get(owner, np.nan) for owner in table.owners])
+
+
+def _least_change(table: Parameters) -> Any:
+    """What an update has to be, at least, not to be rounded away."""
+    return LEAST_SPACINGS * table.resolutions * table.largest
+
+
 def _is_rounded(seen: ObservedStep, table: Parameters, which: Any, rates: dict[int, float]) -> bool:
     """Whether all gradients are so small that no step could change anything, as those of a loss of 0 are.
 
@@ -281,12 +287,10 @@ def _is_rounded(seen: ObservedStep, table: Parameters, which: Any, rates: dict[i
     """
     classes = {number: each.get("class") for number, each in enumerate(seen.facts.get("optimizers") or ())}
     is_plain = np.array([classes.get(owner) == "SGD" for owner in table.owners])
-    rate = np.array([rates.get(owner, np.nan) for owner in table.owners])
-    gradient = np.maximum(np.abs(table.gradient("min")), np.abs(table.gradient("max")))
-    expected = rate * np.where(is_plain, gradient, np.minimum(gradient / USUAL_EPSILON, 1))
-    largest = np.maximum(np.abs(table.column("min")), np.abs(table.column("max")))
-    least = LEAST_SPACINGS * table.resolutions * largest
-    is_small = (expected < least) & (table.resolutions < COARSE)
+    gradient = table.largest_gradient
+    size = np.where(is_plain, gradient, np.minimum(gradient / USUAL_EPSILON, 1))
+    expected = _rate_of_each(table, rates) * size
+    is_small = (expected < _least_change(table)) & (table.resolutions < COARSE)
     return bool(which.any() and is_small[which].all())
 
 

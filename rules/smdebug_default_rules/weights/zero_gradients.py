@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
@@ -49,16 +48,10 @@ def is_constant(seen: ObservedStep) -> bool:
     return outputs is not None and name in outputs and outputs.row(name)["std"] == 0
 
 
-def measured(table: Parameters) -> NDArray[np.bool_]:
-    """Return which trained parameters have a gradient that was measured."""
-    found: NDArray[np.bool_] = ~table.is_frozen & table.present & (table.gradients[:, 0] > 0)
-    return found
-
-
 def all_zero(table: Parameters) -> ZeroGradients | None:
     """Return what is zero at a step; None if a gradient is not, or if most of them were not measured."""
     trained = ~table.is_frozen & table.present
-    given = measured(table)
+    given = trained & (table.gradient("count") > 0)
     if table.has_gradient.any() or not 2 * np.count_nonzero(given) > np.count_nonzero(trained):
         return None
     zero = given & (table.column("rms") == 0) & table.is_weight
