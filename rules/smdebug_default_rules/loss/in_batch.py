@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,11 +31,6 @@ def _is_of_rows(term: Mapping[str, Any], like: Mapping[str, Any]) -> bool:
         and rows == classes == term.get("classes_seen") == like.get("rows")
         and (rows or 0) >= LEAST_ROWS
     )
-
-
-def chance(terms: Sequence[Mapping[str, Any]], factor: float) -> float:
-    """Return the loss of guessing."""
-    return len(terms) * math.log(terms[0]["rows"]) * abs(factor or 1.0)
 
 
 def is_flat(blocks: Sequence[float], guessing: float) -> bool:

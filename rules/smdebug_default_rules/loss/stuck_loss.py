@@ -127,9 +127,7 @@ class StuckLoss(DefaultRule):
         now = level(self.losses["last"])
         chance, share = math.nan, CHANCE
         if term.get("criterion") == "cross entropy" and self.classes > 1:
-            chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
-            if is_contrastive:
-                chance = in_batch.chance(terms, loss.get("factor") or 1.0)
+            chance = len(terms) * math.log(self.classes) * abs(loss.get("factor") or 1.0)
             share = CHANCE_OF_WEIGHTED if term.get("weighted") else CHANCE
             stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"
