@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -20,7 +21,7 @@ from infra.packaging.fingerprints import fingerprint_of
 from local_aws.errors import NotSynthesized, explain_os_error, missing_module
 
 ROOT = Path(__file__).parents[2]
-KEPT = 4  # newest assemblies
+KEPT = 4  # newest assemblies, beside those in use
 END_WITH_PARENT = """
 import os, signal, sys, threading
 
@@ -45,11 +46,14 @@ app_with(settings, outdir=sys.argv[2], builtin_cloud_formation_validation=False)
 
 
 class Assembly:
-    """A folder that `cdk synth` filled."""
+    """A folder that `cdk synth` filled. It is not removed while this object lives, in any process."""
 
     def __init__(self, folder: Path, stack: str = "smdebug"):
         self.folder = folder
         self.stack = stack
+        held = os.open(folder, os.O_RDONLY)
+        weakref.finalize(self, os.close, held)
+        fcntl.flock(held, fcntl.LOCK_SH)
 
     @cached_property
     def template(self) -> dict[str, Any]:
@@ -85,11 +89,11 @@ def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = 
                 _synthesize(settings_json, folder)
                 _remove_old(place, folder)
             os.utime(folder)
+            return Assembly(folder, str(settings.get("stack") or "smdebug"))
     except OSError as error:
         if (known := explain_os_error(error, str(place))) is None:
             raise
         raise known from error
-    return Assembly(folder, str(settings.get("stack") or "smdebug"))
 
 
 def _synthesize(settings: str, folder: Path) -> None:
@@ -135,8 +139,20 @@ def _remove_old(place: Path, kept: Path) -> None:
     assemblies = place.glob("assembly-*")
     newest = sorted(assemblies, key=lambda folder: folder.stat().st_mtime, reverse=True)
     for folder in newest[KEPT:]:
-        if folder != kept:
+        if folder != kept and not _is_in_use(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_in_use(folder: Path) -> bool:
+    """Whether a stack runs from there: its functions start more processes as long as it stands."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextmanager

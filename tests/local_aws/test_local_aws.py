@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,7 +22,7 @@ import pytest
 
 from local_aws import LocalAws, LocalDebugger
 from local_aws.deployment import assembly as assembly_module
-from local_aws.deployment.assembly import Assembly, synthesized
+from local_aws.deployment.assembly import KEPT, Assembly, synthesized
 from local_aws.deployment.deployed import Deployed
 from local_aws.errors import (
     DiskFull,
@@ -247,6 +249,31 @@ def test_a_missing_node_is_reported_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("JSII_NODE", str(tmp_path / "no-node"))
     with pytest.raises(NotSynthesized, match="make setup"):
         synthesized(cache=tmp_path)
+
+
+def test_an_assembly_is_kept_while_a_stack_of_another_process_runs_from_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(assembly_module, "SYNTHESIZE", "__import__('os').mkdir(sys.argv[2])")
+    with holding(synthesized({"stack": "held"}, cache=tmp_path).folder) as held:
+        os.utime(held, (0, 0))  # the oldest
+        left = synthesized({"stack": "left"}, cache=tmp_path).folder
+        os.utime(left, (0, 0))
+        others = [synthesized({"stack": f"n{n}"}, cache=tmp_path).folder for n in range(KEPT)]
+        assert set(tmp_path.glob("assembly-*")) == {held, *others}
+    newest = synthesized({"stack": "newest"}, cache=tmp_path).folder
+    assert set(tmp_path.glob("assembly-*")) == {newest, *others[1:]}
+
+
+@contextlib.contextmanager
+def holding(folder: Path) -> Iterator[Path]:
+    """Let another process have an assembly of that folder."""
+    program = "import sys; from pathlib import Path; from local_aws.deployment.assembly import Assembly\n"
+    program += "held = Assembly(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        process.stdout.readline()
+        yield folder
+        process.stdin.close()
+        process.wait()
 
 
 def test_a_full_disk_during_synthesis_is_named(tmp_path, monkeypatch):
