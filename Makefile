@@ -222,6 +222,9 @@ bench-kernels: $(READY) ##+ compare the statistics of a tensor with NumPy
 bench-default-rules: $(READY) ##+ time the default rules over 2,000 saved steps of 200 tensors
 	@$(BIN)/python -m bench.default_rules $(ARGS)
 
+bench-corruption: $(FRAMEWORKS_READY) ##+ damage numbers of small trainings, and count what the rules find (ARGS="--tuning 0 --aside 5")
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.corruption $(ARGS)
+
 rules-page: $(READY) ## write docs/rules.md from the rule catalog
 	@$(BIN)/python -m smdebug_rules.reference > docs/.new && mv docs/.new docs/rules.md
 
@@ -289,4 +292,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
