@@ -203,7 +203,7 @@ def _problems(loss: Mapping[str, Any], output: _Output, step: int) -> Iterator[t
             why = _bounds(criterion, given, int(term.get("classes") or 0), loss.get("value"), step)
             why = why or _range(output, wrong)
             yield f"{given} before {criterion}", _Problem(wrong.message, wrong.title, advice, why)
-        if term.get("normalised"):
+        if term.get("normalised") and term.get("classes"):
             yield "softmax over another axis", _other_axis(term, loss.get("value"), step)
         if criterion == "cross entropy" and term.get("classes") == 1 and term.get("targets"):
             yield (

@@ -54,6 +54,9 @@ class BoostingBalance(BoostingRule):
             return
         losses = self.losses_so_far(seen)
         share = float(labels["largest_share"])
+        if not 0 < share < 1:
+            self.lacks("the share of the commonest label is not known")
+            return
         ratio = share / (1 - share)  # negative labels over positive ones
         ratio = ratio if labels["largest_class"] == 0 else 1 / ratio
         if self._is_turned_round(ratio):

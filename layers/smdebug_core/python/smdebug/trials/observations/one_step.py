@@ -37,6 +37,7 @@ from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.batches import MOST_DIGESTS, digests_of
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.observations.damaged_values import DAMAGED
+from smdebug.trials.observations.fact_forms import of_their_forms
 from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, joined
 
 #: The part does not exist at the step, which is not a defect.
@@ -88,7 +89,7 @@ class ObservedStep:
     def facts(self) -> Mapping[str, Any]:
         """What was true of the step, with what holds since its layout; empty if it has no facts."""
         own, layout = self._own_facts, self.layout
-        return own if layout is None else {**layout.facts, **own}
+        return own if layout is None else {**self._facts_of(layout), **own}
 
     @cached_property
     def layout(self) -> ObservationLayout | None:
@@ -155,7 +156,19 @@ class ObservedStep:
     def _own_facts(self) -> Mapping[str, Any]:
         if FACTS not in self._names:
             return {}
-        return self._read("facts", lambda: self._observations.own_facts(self.step, self.worker)) or {}
+        read = self._read("facts", lambda: self._observations.own_facts(self.step, self.worker))
+        own, wrong = of_their_forms(read or {})
+        self.damaged.update(wrong)
+        return own
+
+    def _facts_of(self, layout: ObservationLayout) -> Mapping[str, Any]:
+        found: Mapping[str, Any]
+        known = self.shared_by_layout
+        if "facts" not in known:
+            known["facts"] = of_their_forms(layout.facts)
+        found, wrong = known["facts"]
+        self.damaged.update(wrong)
+        return found
 
     def _layout(self, own: Mapping[str, Any]) -> ObservationLayout:
         return self._observations.layout_at(own.get("layout"), self.worker)
