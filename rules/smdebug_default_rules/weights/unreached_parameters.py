@@ -12,7 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
-from smdebug_default_rules.weights import choices, zero_gradients
+from smdebug_default_rules.weights import choices, idle_optimizers, zero_gradients
 
 LEAST_STEPS = 2
 EVEN = 0.1
@@ -53,8 +53,9 @@ class UnreachedParameters(DefaultRule):
 
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
     several results and no loss is computed from one of them, when a router gets no gradient although its
-    experts learn, when one row of a table of positions is used for all tokens, and when all gradients have
-    been exactly zero since the training began.
+    experts learn, when one row of a table of positions is used for all tokens, when all gradients have been
+    exactly zero since the training began, and when an optimizer never makes a step although its gradients are
+    reset.
     """
 
     cause = "no gradient"
@@ -77,6 +78,8 @@ class UnreachedParameters(DefaultRule):
         """The weights with a gradient, among routers: what decays without one is not learnt."""
         self.flows = False
         """Whether any gradient was not zero so far."""
+        self.idle = idle_optimizers.empty()
+        """What is known of optimizers that have made no step."""
         self.placed: dict[str, int] = {}
         """At how many saved steps in a row a table of positions was used for a single one."""
 
@@ -110,6 +113,8 @@ class UnreachedParameters(DefaultRule):
                 _FROZEN,
             )
             return
+        idle_optimizers.extend(self.idle, seen, table)
+        yield from self._idle()
         yield from self._choices(seen, table, reached)
         if self.steps < LEAST_STEPS:
             return
@@ -170,6 +175,22 @@ class UnreachedParameters(DefaultRule):
             f"{count} of {count} gradients are 0 at {self.steps} saved steps in a row",
             *found.advice,
         )
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Report optimizers that have made no step: as long as the run goes on, they may begin later."""
+        self.findings = [*self._idle(at_end=True)]
+        return bool(self.findings)
+
+    def _idle(self, *, at_end: bool = False) -> Iterator[Finding]:
+        for idle in idle_optimizers.found(self.idle, at_end=at_end):
+            yield self._finding(
+                idle.weight,
+                idle.message,
+                idle.steps,
+                idle_optimizers.TITLE,
+                idle.why,
+                *idle_optimizers.ADVICE,
+            )
 
     def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
         """Judge what chooses experts and positions, once there are enough steps."""
@@ -285,7 +306,8 @@ class UnreachedParameters(DefaultRule):
         """
         learns = ~table.is_frozen & table.has_gradient & table.is_weight
         has_owner = table.owners >= 0
-        unowned = where(learns & ~has_owner)
+        waiting = idle_optimizers.names_of(seen)
+        unowned = [place for place in where(learns & ~has_owner) if table.names[place] not in waiting]
         owned = np.count_nonzero(learns & has_owner)
         groups = [
             group

@@ -26,6 +26,7 @@ from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.values.test_computed_twice import SAME, VARYING, twice
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
 from tests.smdebug_default_rules.weights.test_choices import unchosen
+from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
@@ -387,6 +388,7 @@ RUNS = [
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
+    ("UnreachedParameters", idle),
     ("LearningRate", cycling),
     ("StuckLoss", lambda: contrastive(steps=151)),
     ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),

@@ -178,6 +178,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("6 of 6 gradients are 0 at 51 saved steps in a row",),
             "Print what the loss is multiplied by",
         ),
+        (
+            "An optimizer never makes a step",
+            ("2 of 3 weights belong to it, and had gradients at 10 saved steps in a row",),
+            "Call step() of this optimizer, too, after",
+        ),
     ],
     "ModuleModes": [
         (

@@ -30,6 +30,7 @@ from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
+    IdleOptimizers,
     OptimizerState,
     closure_of,
     is_clear,
@@ -101,6 +102,7 @@ class TorchObserver:
         """The optimizer that was met last, with what is known of it."""
         self._known: list[tuple[ref[Any], OptimizerState]] = []
         """The same: to iterate over a dictionary of weak keys takes ten times as long."""
+        self._idle = IdleOptimizers()
         self._met = 0
         self._states: list[OptimizerState] = []
         self._updates = Updates(hook)
@@ -165,6 +167,7 @@ class TorchObserver:
         if self._spans_steps:
             self._updates.before_step(parameters)
         self._note_optimizers()
+        self._idle.begin_step(parameters, self._optimizers)
         if self._twice is not None:
             begun = self._recorder.last_begun
             if begun is not None and begun.mode in TRAINING:
@@ -227,6 +230,8 @@ class TorchObserver:
                 parameter = state.witness() if state.witness is not None else None
                 state.was_clear = parameter is None or parameter.grad is None or is_clear(parameter)
         iterations, recorder = self.iterations, self._recorder
+        if recorder.due:
+            self._idle.before_backward()
         if iterations is not None:
             iterations.passed(self._are_clear)
         for tensor in tensors:
@@ -305,6 +310,9 @@ class TorchObserver:
         )
         if self.iterations is not None and self.iterations.is_repeated:
             self._observations.note(reset_between_passes=True)
+        idle = self._idle.facts(self._optimizers)
+        if idle is not None:
+            self._observations.note(idle_optimizers=idle)
         if self._structure is not None and self._structure.unregistered:
             self._note_unregistered(self._structure.unregistered)
         state.rates = rates_of(optimizer)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 from weakref import ref
 
 import torch
 from torch import nn
+
+from smdebug.pytorch.listening.optimizers import optimizers
+
+_MOST_WAITING = 64
 
 
 class OptimizerState:
@@ -29,6 +34,86 @@ class OptimizerState:
         self.rates: list[Any] | None = None
         self.updates_before: int | None = None
         """How many updates its moments had seen when it was met; None if it keeps none, or does not say."""
+
+
+class IdleOptimizers:
+    """The optimizers of parameters that get gradients, as long as these optimizers have made no step."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[str, ref[torch.Tensor]]] = []
+        """Trainable parameters that no optimizer has which has made a step."""
+        self._clear: set[str] = set()
+        """Those whose gradients were seen empty since the step began."""
+        self._steps = 0
+        self._found: list[ref[Any]] = []
+
+    def begin_step(self, parameters: Iterable[tuple[str, torch.Tensor]], stepped: Collection[Any]) -> None:
+        """Begin a step that is saved: `stepped` are the optimizers that have made steps."""
+        self._clear = set()
+        self._waiting = []
+        if stepped:
+            owned = {id(each) for optimizer in stepped for each in _owned(optimizer)}
+            waiting = [each for each in parameters if each[1].requires_grad and id(each[1]) not in owned]
+            self._waiting = [(name, ref(parameter)) for name, parameter in waiting[:_MOST_WAITING]]
+
+    def before_backward(self) -> None:
+        """Note which gradients are empty."""
+        for name, known in self._waiting:
+            parameter = known()
+            if name not in self._clear and parameter is not None and _is_empty(parameter.grad):
+                self._clear.add(name)
+
+    def facts(self, stepped: Collection[Any]) -> Callable[[], list[dict[str, Any]]] | None:
+        """Return what names the class of each, its parameters with gradients, and whether these were reset.
+
+        It is called in the background, as it may wait for a device. None if there is no such optimizer.
+        """
+        learning = {
+            id(parameter): (name, parameter.grad)
+            for name, known in self._waiting
+            if (parameter := known()) is not None and parameter.grad is not None
+        }
+        if not learning:
+            return None
+        self._steps += 1
+        # To find optimizers takes long, and they rarely come later.
+        if self._steps > 1 and not self._steps & (self._steps - 1):
+            self._found = [ref(each) for each in optimizers() if each not in stepped]
+        found = []
+        for known_optimizer in self._found:
+            optimizer = known_optimizer()
+            if optimizer is None or optimizer in stepped:
+                continue
+            own = [learning[id(each)] for each in _owned(optimizer) if id(each) in learning]
+            flags = [(name, _has_values(gradient)) for name, gradient in own]
+            are_reset = self._clear.issuperset(name for name, _ in own)
+            found.append((type(optimizer).__name__, flags, are_reset))
+        return partial(_idle_facts, found) if any(flags for _, flags, _ in found) else None
+
+
+def _idle_facts(found: list[tuple[str, list[tuple[str, Any]], bool]]) -> list[dict[str, Any]]:
+    noted = []
+    for kind, flags, are_reset in found:
+        names = [name for name, flag in flags if bool(flag)]
+        if names:
+            noted.append({"class": kind, "parameters": names, "are_reset": are_reset})
+    return noted
+
+
+def _has_values(gradient: torch.Tensor) -> Any:
+    """Whether a gradient is not all zero: of a device that must not be waited for, a tensor that says so."""
+    if gradient.layout is not torch.strided:
+        return False
+    flag = gradient.detach().any()
+    return bool(flag) if gradient.is_cpu else flag
+
+
+def _owned(optimizer: Any) -> list[torch.Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _is_empty(gradient: torch.Tensor | None) -> bool:
+    return gradient is None or (gradient.is_cpu and not bool(gradient.any()))
 
 
 def rates_of(optimizer: Any) -> list[Any]:
