@@ -14,6 +14,7 @@ from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
+from smdebug_default_rules.weights import balanced_decay
 
 SHRUNK = 0.05
 """A weight below this share of what it was at the first saved step has shrunk."""
@@ -24,7 +25,10 @@ MOST_NAMED = 3
 
 
 class ShrunkWeights(DefaultRule):
-    """Fires when most weights are below 5 % of their first size, and the loss is no better than at first."""
+    """Fires when most weights are below 5 % of their first size, and the loss is no better than at first.
+
+    It fires, too, when a weight decay of at least 0.1 has cancelled the gradients of all weights for a while.
+    """
 
     cause = "weight decay"
     follows_scalars = True
@@ -45,6 +49,8 @@ class ShrunkWeights(DefaultRule):
         self.first: dict[str, float] = {}
         self.first_step = 0
         self.steps = 0
+        self.balanced: list[int] = []
+        """The saved steps in a row at which the decay has cancelled the gradients."""
         self.losses = loss_history.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
@@ -56,6 +62,7 @@ class ShrunkWeights(DefaultRule):
         if table is None:
             self.looked = False
             return
+        yield from self._balanced(seen, table)
         rms = table.column("rms")
         if not self.first:
             usual = table.is_weight & table.present & ~table.is_frozen & (rms > usual_sizes(table))
@@ -96,6 +103,33 @@ class ShrunkWeights(DefaultRule):
                 ),
                 advice=_advice(seen),
             )
+
+    def _balanced(self, seen: ObservedStep, table: Parameters) -> Iterator[Finding]:
+        found = balanced_decay.balance(seen, table)
+        self.balanced = [*self.balanced, seen.step] if found is not None else []
+        count = len(self.balanced)
+        if found is None or count < balanced_decay.LEAST_STEPS:
+            return
+        before, now = level(self.losses["first"]), level(self.losses["last"][-10:])
+        is_early = seen.step - self.balanced[0] < balanced_decay.LEAST_APART
+        if is_early or not now > balanced_decay.LEAST_LOSS * before:
+            return
+        yield self.finding(
+            f"The weight decay of {found.factor:g} cancels the gradients of all {found.weights} weights, "
+            f"such as {found.name}: the loss stays at {now:.4g}, and was {before:.4g} at first",
+            since=self.balanced[0],
+            tensor=found.name,
+            statistic="gradient by decay",
+            value=found.gradient / found.decay,
+            limit=balanced_decay.MOST_RATIO,
+            title=balanced_decay.TITLE,
+            why=(
+                f"{found.name}: root mean square {found.gradient:.2g} of the gradient, and {found.decay:.2g} "
+                "of the decay",
+                f"At {count} saved steps in a row",
+            ),
+            advice=_advice(seen),
+        )
 
 
 def _advice(seen: ObservedStep) -> tuple[str, ...]:

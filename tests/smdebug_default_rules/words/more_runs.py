@@ -25,6 +25,7 @@ from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
 from tests.smdebug_default_rules.values.test_computed_twice import SAME, VARYING, twice
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
+from tests.smdebug_default_rules.weights.test_balanced_decay import held
 from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
 from tests.smdebug_default_rules.weights.test_resumes import resumed
@@ -389,6 +390,7 @@ RUNS = [
     ("UnreachedParameters", lambda: unchosen(used=1)),
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     ("UnreachedParameters", idle),
+    ("ShrunkWeights", held),
     ("LearningRate", cycling),
     ("StuckLoss", lambda: contrastive(steps=151)),
     ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),

@@ -353,6 +353,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Net_0.weight: root mean square 0.015, and 0.5 at first",),
             "Lower the weight decay of 0.5: 1e-5 to 1e-3",
         ),
+        (
+            "The weight decay cancels the gradients",
+            (
+                "Net_0.weight: root mean square 0.048 of the gradient, and 0.048 of the decay",
+                "At 51 saved steps in a row",
+            ),
+            "Lower the weight decay of 0.5: 1e-5 to 1e-3",
+        ),
     ],
     "AccumulationScale": [
         (

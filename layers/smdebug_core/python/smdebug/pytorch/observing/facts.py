@@ -113,6 +113,11 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[
         asked = group.get("initial_lr")  # what a scheduler scales, as the optimizer was given it
         if isinstance(asked, int | float):
             noted["asked_rate"] = float(asked)
+        decay = group.get("weight_decay")
+        if isinstance(decay, int | float) and decay > 0:
+            noted["weight_decay"] = float(decay)
+            if group.get("decoupled_weight_decay"):
+                noted["decoupled"] = True
         groups.append(noted)
     return groups
 
