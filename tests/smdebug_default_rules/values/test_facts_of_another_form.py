@@ -101,7 +101,14 @@ EVERY_FACT = {
             "class": "Adam",
             "number": 1,
             "updates_before": 3,
-            "groups": [{"parameters": ["Net_0.weight", "Net_0.bias"], "others": 0, "asked_rate": 0.1}],
+            "groups": [
+                {
+                    "parameters": ["Net_0.weight", "Net_0.bias"],
+                    "others": 0,
+                    "asked_rate": 0.1,
+                    "weight_decay": 0.5,
+                }
+            ],
         }
     ],
     "other_mode": ["0"],
@@ -124,6 +131,7 @@ EVERY_FACT = {
     "top_feature": {"explained": 0.99, "name": "f1", "share": 0.99},
     "top_features": {"total_gain": [["f1", 0.9], ["f2", 0.1]]},
     "training": True,
+    "idle_optimizers": [{"class": "Adam", "parameters": ["Net_2.weight"], "are_reset": True}],
     "unregistered": {"count": 1, "places": ["Net.layers[0]"]},
     "update_skipped": False,
     "updates_are_differences": False,

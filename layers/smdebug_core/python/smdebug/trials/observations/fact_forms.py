@@ -207,7 +207,16 @@ CLASS: Mapping[str, Any] = {"class": text}  # is no word for an argument
 OPTIMIZER = record(
     "class",
     **CLASS,
-    groups=every(record("parameters", parameters=every(text), others=count, asked_rate=number)),
+    groups=every(
+        record(
+            "parameters",
+            parameters=every(text),
+            others=count,
+            asked_rate=number,
+            weight_decay=number,
+            decoupled=flag,
+        )
+    ),
     number=count,
     updates_before=count,
 )
@@ -231,6 +240,16 @@ FORMS: Mapping[str, Form] = {
     "gradient_names": table(text),
     "gradients": flag,
     "gradients_were_reset": flag,
+    "idle_optimizers": every(
+        record(
+            "class",
+            "parameters",
+            "are_reset",
+            **CLASS,
+            parameters=every(text),
+            are_reset=flag,
+        )
+    ),
     "loss": LOSS,
     "loss_scale": positive,
     "loss_should_fall": flag,
