@@ -242,12 +242,17 @@ def test_no_rule_fails_with_a_fact_of_another_form(part):
     ("place", "other", "said"),
     [
         (["loss"], "0.7", "loss is not an object"),
-        (["loss", "terms", 0, "criterion"], 3, "loss.terms[0] has no criterion"),
+        (["loss", "terms", 0, "criterion"], 3, "loss.terms[0].criterion is not a text"),
+        (["loss", "terms", 0, "criterion"], GONE, "loss.terms[0] has no criterion"),
         (["loss", "value"], "0.7", "loss.value is not a finite number"),
-        (["loss", "tokens", "equal"], [0.5], "loss.tokens has no equal"),
-        (["optimizers", 0, "groups", 0, "parameters"], {}, "optimizers[0].groups[0] has no parameters"),
+        (["loss", "tokens", "equal"], [0.5], "loss.tokens.equal is not a list of 3"),
+        (
+            ["optimizers", 0, "groups", 0, "parameters"],
+            {},
+            "optimizers[0].groups[0].parameters is not a list",
+        ),
         (["shapes", 0, 1], -8, "shapes[0][1] is not a count"),
-        (["loss", "terms", 0, "largest_share"], 1.5, "loss.terms[0] has targets without largest_share"),
+        (["loss", "terms", 0, "largest_share"], GONE, "loss.terms[0] has targets without largest_share"),
     ],
 )
 def test_what_is_left_out_is_said(place, other, said):
@@ -263,8 +268,15 @@ def test_a_rule_whose_fact_was_left_out_says_so_and_the_others_go_on():
     assert [found.tensor for found in outcomes["UnreachedParameters"].findings]
 
 
+@pytest.mark.parametrize("number", ["nan", "-inf", None])
+def test_a_number_that_is_not_finite_is_not_known_and_nothing_is_wrong_with_it(number):
+    (seen,) = story(changed(EVERY_FACT, ["loss", "latent", "divergence"], number), steps=1)
+    assert seen.facts["loss"] == {name: value for name, value in LOSS.items() if name != "latent"}
+    assert not seen.damaged
+
+
 def test_a_field_of_another_form_leaves_the_rest_of_its_fact():
-    (seen,) = story(changed(EVERY_FACT, ["loss", "latent"], "nan"), steps=1)
+    (seen,) = story(changed(EVERY_FACT, ["loss", "latent"], "x"), steps=1)
     assert seen.facts["loss"] == {name: value for name, value in LOSS.items() if name != "latent"}
 
 

@@ -2,8 +2,8 @@
 
 Facts are JSON. They may come from another version of the library, from a log of another tool or from a
 damaged file, so that a text can stand where a number belongs. What has another form is left out and named, as
-a damaged part is: rules that need it say so, and the others go on. Null means that something is not known.
-Facts and fields that are not named here pass as they are.
+a damaged part is: rules that need it say so, and the others go on. Null means that something is not known,
+and so does the text of a number that is not finite. What is not named here passes as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ Form = Callable[[Any, str, list[str]], Any]
 """Returns a value, or what of it has the form, `OUT` if nothing has; notes what is left out, and where."""
 OUT = object()
 _NO_PAIRS: Mapping[str, Collection[str]] = {}
+_NOT_FINITE = ("nan", "inf", "-inf")
 LARGEST = 1e150
 """Numbers beyond this cannot be squared; none that is known comes close."""
 
@@ -23,7 +24,8 @@ def _plain(fits: Callable[[Any], bool], what: str) -> Form:
     def form(value: Any, place: str, wrong: list[str]) -> Any:
         if fits(value):
             return value
-        wrong.append(f"{place} is not {what}")
+        if value not in _NOT_FINITE:
+            wrong.append(f"{place} is not {what}")
         return OUT
 
     return form
@@ -119,11 +121,13 @@ def record(*needed: str, pairs: Mapping[str, Collection[str]] = _NO_PAIRS, **for
             found = {name: item for name, item in found.items() if item is not OUT}
         for name in needed:
             if name not in found:
-                wrong.append(f"{place} has no {name}")
+                if name not in value:
+                    wrong.append(f"{place} has no {name}")
                 return OUT
         for name, others in pairs.items():
             if name in found and (missing := [other for other in others if other not in found]):
-                wrong.append(f"{place} has {name} without {missing[0]}")
+                if missing[0] not in value:
+                    wrong.append(f"{place} has {name} without {missing[0]}")
                 found = {known: item for known, item in found.items() if known != name}
         return found
 
@@ -308,5 +312,5 @@ def of_their_forms(facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping
         if fitting is not OUT:
             found[name] = fitting
         if left_out:
-            wrong[f"fact {name}"] = f"{left_out[-1][:200]}, and was left out"
+            wrong[f"fact {name}"] = f"{left_out[0][:200]}, and was left out"
     return found, wrong
