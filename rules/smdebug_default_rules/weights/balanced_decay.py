@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,9 +59,5 @@ def _factors(seen: ObservedStep) -> Iterator[tuple[str, float]]:
     for optimizer in seen.facts.get("optimizers") or ():
         for group in optimizer.get("groups") or ():
             if optimizer.get("class") in _ADDED and not group.get("decoupled"):
-                yield from ((name, _decay_of(group)) for name in group["parameters"])
-
-
-def _decay_of(group: Mapping[str, Any]) -> float:
-    decay = group.get("weight_decay")
-    return float(decay) if isinstance(decay, int | float) else 0.0
+                decay = float(group.get("weight_decay") or 0)
+                yield from ((name, decay) for name in group["parameters"])

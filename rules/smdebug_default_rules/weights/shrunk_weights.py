@@ -138,7 +138,7 @@ def _advice(seen: ObservedStep) -> tuple[str, ...]:
         float(group["weight_decay"])
         for optimizer in seen.facts.get("optimizers") or ()
         for group in optimizer.get("groups") or ()
-        if isinstance(group.get("weight_decay"), int | float) and group["weight_decay"] > 0
+        if (group.get("weight_decay") or 0) > 0
     ]
     lower, penalty = ShrunkWeights.advice["weight decay"]
     if not decays:

@@ -165,7 +165,7 @@ def owners_among(known: Iterable[Any], models: Iterable[tuple[nn.Module, str]]) 
     free = {id(parameter) for model, _ in models for parameter in model.parameters()}
     count = 0
     for optimizer in known:
-        own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]} & free
+        own = set(map(id, _owned(optimizer))) & free
         count += bool(own)
         free -= own
     return count

@@ -8,6 +8,7 @@ and so does the text of a number that is not finite. What is not named here pass
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -79,11 +80,7 @@ def _items(value: list[Any], forms: Collection[Form], place: str, wrong: list[st
     ]
     if OUT in found:
         return OUT
-    return value if all(map(_is_same, found, value)) else [*found, *value[len(found) :]]
-
-
-def _is_same(item: Any, other: Any) -> bool:
-    return item is other
+    return value if all(map(operator.is_, found, value)) else [*found, *value[len(found) :]]
 
 
 def table(form: Form) -> Form:
@@ -134,6 +131,11 @@ def record(*needed: str, pairs: Mapping[str, Collection[str]] = _NO_PAIRS, **for
     return fit
 
 
+def whole(**forms: Form) -> Form:
+    """An object that has all of these fields, each of its form."""
+    return record(*forms, pairs=_NO_PAIRS, **forms)
+
+
 SHAPE = every(count)
 BALANCE: Mapping[str, Any] = {
     "targets": count,
@@ -158,7 +160,7 @@ TERM = record(
     ignored=share,
     lowest=number,
     means=every(number),
-    normalised=record("axis", "length", axis=count, length=some),
+    normalised=whole(axis=count, length=some),
     of_a_layer=flag,
     reduction=text,
     repeated=number,
@@ -181,14 +183,10 @@ LOSS = record(
         tokens=count,
     ),
     broadcast=SHAPE,
-    embedding=record("alignment", "columns", "rows", alignment=number, columns=count, rows=count),
+    embedding=whole(alignment=number, columns=count, rows=count),
     factor=number,
     idle=text,
-    latent=record(
-        "active",
-        "dimensions",
-        "divergence",
-        "largest",
+    latent=whole(
         active=count,
         dimensions=count,
         divergence=number,
@@ -245,10 +243,7 @@ FORMS: Mapping[str, Form] = {
     "gradients": flag,
     "gradients_were_reset": flag,
     "idle_optimizers": every(
-        record(
-            "class",
-            "parameters",
-            "are_reset",
+        whole(
             **CLASS,
             parameters=every(text),
             are_reset=flag,
@@ -261,12 +256,7 @@ FORMS: Mapping[str, Form] = {
     "optimizer_steps": flag,
     "optimizers": every(OPTIMIZER),
     "other_mode": every(text),
-    "predicted": record(
-        "constant",
-        "of",
-        "rows",
-        "score",
-        "skill",
+    "predicted": whole(
         constant=flag,
         of=text,
         rows=count,
@@ -278,7 +268,7 @@ FORMS: Mapping[str, Form] = {
     "shapes": every(SHAPE),
     "steps_apart": count,
     "stops_early": flag,
-    "strong_dropout": record("module", "rate", module=text, rate=number),
+    "strong_dropout": whole(module=text, rate=number),
     "teacher": record(
         "calls",
         "is_copy",
@@ -293,10 +283,10 @@ FORMS: Mapping[str, Form] = {
         shape=SHAPE,
         values=count,
     ),
-    "top_feature": record("explained", "name", "share", explained=number, name=text, share=number),
+    "top_feature": whole(explained=number, name=text, share=number),
     "top_features": table(every(row(text, number))),
     "training": flag,
-    "unregistered": record("count", "places", count=count, places=every(text, least=1)),
+    "unregistered": whole(count=count, places=every(text, least=1)),
     "update_skipped": flag,
     "updates_are_differences": flag,
     "updates_are_sampled": flag,
