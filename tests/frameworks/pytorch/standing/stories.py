@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -191,6 +191,17 @@ def is_over(stories: set[str], folder: Path) -> bool:
     return all(story in HANGS and have_waited(folder / story, HANGS[story]) for story in stories)
 
 
+def kill(processes: Collection[int]) -> None:
+    """Stop all before the first is killed: a rank whose connection closes would write that it has ended."""
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+        os.waitpid(pid, os.WUNTRACED)
+    for pid in processes:
+        with suppress(ProcessLookupError, ChildProcessError):  # it had ended by itself
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 def main(folder: str, ports: list[str]) -> None:
     for module in (
         "torch._dynamo",
@@ -217,9 +228,7 @@ def main(folder: str, ports: list[str]) -> None:
                 codes[key[0]][key[1]] = os.waitstatus_to_exitcode(status)
                 del left[key]
         time.sleep(0.1)
-    for pid in left.values():
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    kill(left.values())
     print(json.dumps(codes))
 
 
