@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from smdebug.backtesting import judging_process
 from smdebug.backtesting.backtest import Backtest, Options, backtest
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.question import Question
@@ -170,6 +171,31 @@ def test_a_rule_that_hangs_on_one_run_is_stopped_there_and_the_rest_goes_on(runs
     assert [row.status == "TimedOut" for row in rows] == [False, False, True, False, False, False]
     assert "hangs.py, line" in rows[2].note
     assert ask(runs, rule, timeout=3.0).reused == 6
+
+
+STARTS_SLOWLY = """
+import sys, time
+if "judging_process" in " ".join(sys.orig_argv):
+    time.sleep(5.0)
+"""
+
+
+def test_the_start_of_a_process_is_no_time_of_the_rule(
+    runs: Path, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "sitecustomize.py").write_text(STARTS_SLOWLY)  # as on a busy machine
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [row.fires for row in ask(runs, rule, limit=1, timeout=4.0).rows] == [True]
+
+
+def test_a_process_that_never_starts_fails_on_each_run(
+    runs: Path, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "sitecustomize.py").write_text(STARTS_SLOWLY)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(judging_process, "_START_WITHIN", 0.0)
+    (row,) = ask(runs, rule, limit=1).rows
+    assert (row.status, row.note) == ("Error", "its process did not start within 0 s")
 
 
 def test_a_rule_that_ends_its_process_fails_on_that_run_alone(runs: Path, tmp_path: Path):

@@ -26,6 +26,7 @@ from smdebug.runs.evaluation.code_places import place_in
 from smdebug.runs.evaluation.rule_process import death_of, end_with
 
 _PLACE_WITHIN = 2.0  # seconds
+_START_WITHIN = 600.0  # seconds; that it takes long to start is no fault of a rule
 _AT_ONCE = 1 << 16
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,6 +44,7 @@ class JudgingProcess:
 
     def __init__(self, question: Question):
         self._unread = b""
+        self._is_starting = True
         theirs_in, self._requests = os.pipe()
         self._answers, theirs_out = os.pipe()
         self._process = subprocess.Popen(  # noqa: S603 - this Python, this module
@@ -71,10 +73,11 @@ class JudgingProcess:
 
     def judge(self, run: FoundRun, known: str, timeout: float) -> Judged:
         """Return what it says of the run; raise `ProcessDied` or `TookTooLong`, after which it has ended."""
-        deadline = time.monotonic() + timeout
         try:
             self._write({"run": list(run), "known": known})
-            line = self._line(deadline)
+            line = self._first_line() if self._is_starting else b""
+            if line is not None:
+                line = self._line(time.monotonic() + timeout)
         except OSError:
             line = None
         if line is None:
@@ -101,6 +104,14 @@ class JudgingProcess:
             while line:
                 line = line[os.write(self._requests, line) :]
 
+    def _first_line(self) -> bytes | None:
+        try:
+            line = self._line(time.monotonic() + _START_WITHIN)
+        except TookTooLong:
+            raise ProcessDied(f"its process did not start within {_START_WITHIN:g} s") from None
+        self._is_starting = False
+        return line
+
     def _line(self, deadline: float) -> bytes | None:
         while b"\n" not in self._unread:
             left = deadline - time.monotonic()
@@ -117,7 +128,7 @@ class JudgingProcess:
         """Return the line that is being executed."""
         self._process.send_signal(signal.SIGUSR1)
         if select.select([self._answers], [], [], _PLACE_WITHIN)[0]:
-            with suppress(ValueError, KeyError, TypeError):
+            with suppress(ValueError, KeyError, TypeError, IndexError):
                 return str(json.loads(os.read(self._answers, _AT_ONCE).splitlines()[0])["place"])
         return "native code"
 
@@ -139,6 +150,7 @@ def main() -> None:
             line = line[os.write(answers, line) :]
 
     signal.signal(signal.SIGUSR1, lambda _, frame: answer({"place": place_in(frame)}))
+    answer({"ready": True})
     get_logger().setLevel("CRITICAL")
     with os.fdopen(requests, "rb") as lines:
         question = Question.from_dict(json.loads(lines.readline()))
