@@ -86,30 +86,22 @@ def test_a_run_is_judged_once_until_it_or_the_rule_changes(runs: Path, rule: str
 
 def test_a_killed_backtest_goes_on_where_it_stopped(runs: Path, tmp_path: Path):
     """Each evaluation leaves a line; the third run waits until the process was killed."""
-    log, gate = tmp_path / "log", tmp_path / "gate"
+    log, gate, journal = tmp_path / "log", tmp_path / "gate", runs.parent / "journal.jsonl"
     first = (
         f"import os, time, pathlib; name = self.base_trial.path\n"
         f"        open({str(log)!r}, 'a').write(f'{{name}} {{step}}\\n')\n"
         f"        while 'run-03' in name and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)"
     )
     rule = write_rule(tmp_path / "slow.py", first=first)
-    words = [
-        "backtest",
-        str(runs),
-        "--rule-file",
-        rule,
-        "-j",
-        "1",
-        "--journal",
-        str(runs.parent / "journal.jsonl"),
-    ]
+    words = ["backtest", str(runs), "--rule-file", rule, "-j", "1", "--journal", str(journal)]
     process = subprocess.Popen(
         [sys.executable, "-m", "smdebug", *words],
         stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     try:
-        while not log.exists() or "run-03" not in log.read_text():
+        # A run is in the journal a moment after its verdict, while the next one is judged.
+        while not log.exists() or "run-03" not in log.read_text() or "run-02" not in journal.read_text():
             assert process.poll() is None
             time.sleep(0.01)
     finally:
