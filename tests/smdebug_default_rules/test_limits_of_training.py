@@ -403,14 +403,15 @@ def test_weights_are_drawn_evenly_up_to_their_bound(large, small, is_drawn):
     assert bool(steps.evaluate("UnreachedParameters")) is is_drawn
 
 
-def flow(*scales, count=4, kind="Linear"):
+def flow(*scales, count=4, kind="Linear", first=0.5, last=0.5):
+    """Gradients that are these shares of the weights; the first two have one size, and the last another."""
     steps = Steps()
     steps.lasting["modules"] = [[name, kind if of == "Linear" else of, on] for name, of, on in MODULES]
     for step in range(count):
-        for name, scale in zip(WEIGHTS, scales, strict=True):
+        for name, scale, size in zip(WEIGHTS, scales, (first, first, last), strict=True):
             value = scale[step] if isinstance(scale, list) else scale
-            steps.kinds["parameters"][name][:] = 0.5
-            steps.kinds["gradients"][f"gradient/{name}"][:] = 0.5 * value
+            steps.kinds["parameters"][name][:] = size
+            steps.kinds["gradients"][f"gradient/{name}"][:] = size * value
         steps.write()
     return steps
 
@@ -427,10 +428,21 @@ def flow(*scales, count=4, kind="Linear"):
         (lambda: flow(0.0, 0.1, 1.0), []),  # another rule's
         (lambda: flow(1.0, 1.0, 1e-7), []),
         (lambda: flow(1e-6, 0.1, 1.0, kind="EmbeddingBag"), []),
+        (lambda: flow(1e-6, 0.1, 1.0, last=0.0026), [(2, "Net_0.weight"), (3, "Net_0.weight")]),
+        (lambda: flow(1e-6, 0.1, 1.0, first=0.0026), [(2, "Net_0.weight"), (3, "Net_0.weight")]),
     ],
 )
 def test_the_gradient_vanishes_towards_the_first_layers(steps, expected):
     assert found(steps(), "GradientFlow") == expected
+
+
+@pytest.mark.parametrize("young", ["first", "last"])
+def test_weights_that_began_at_zero_say_nothing_of_the_flow(young):
+    """Their gradient is large beside them, and those behind them get little until they have grown."""
+    outcomes = flow(1e-6, 0.1, 1.0, **{young: 0.0024}).evaluations("GradientFlow")
+    assert {(len(findings), why) for _, findings, why in outcomes} == {
+        (0, "fewer than 3 layers have weights that are trained, and did not begin at zero")
+    }
 
 
 def shrunk(share, losses, names=WEIGHTS[:2], first=0.5):

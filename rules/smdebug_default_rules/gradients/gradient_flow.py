@@ -12,20 +12,25 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.scales import mask
-from smdebug_default_rules.tensors import Modules, Parameters
+from smdebug_default_rules.tensors import Modules, Parameters, usual_sizes
 
 LIMIT = 1e-5
 """Gradient over weights of a layer, as a share of that of the last layers."""
 LEAST_STEPS = 3
 LEAST_LAYERS = 3
-
+YOUNG = 0.1
+"""Weights below this share of what usual ones have began at zero, and are larger in every later step."""
 
 _DEEP = "Add residual connections or normalisations between the layers, so that the gradient has a short way."
 _BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
 
 
 class GradientFlow(DefaultRule):
-    """Fires when the first weights get 1e-5 of the gradient of the last ones, three saved steps in a row."""
+    """Fires when the first weights get 1e-5 of the gradient of the last ones, three saved steps in a row.
+
+    Weights that began at zero are compared once they have grown: until then their gradient is large beside
+    them, and layers before them get little, such as those of an adapter or of a diffusion transformer.
+    """
 
     cause = "vanishing gradient"
     needs = "no statistics of parameters with their gradients were saved"
@@ -47,9 +52,11 @@ class GradientFlow(DefaultRule):
         if table is None or seen.statistics("gradients") is None:
             self.looked = False
             return
-        judged = _is_judged(seen, table)
+        judged = _is_judged(seen, table) & (table.column("rms") > YOUNG * usual_sizes(table))
         if np.count_nonzero(judged) < LEAST_LAYERS:
-            self.lacks(f"fewer than {LEAST_LAYERS} layers have weights that are trained")
+            self.lacks(
+                f"fewer than {LEAST_LAYERS} layers have weights that are trained, and did not begin at zero"
+            )
             return
         weights = table.column("rms")
         flow = table.gradient("rms") / weights
