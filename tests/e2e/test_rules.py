@@ -84,8 +84,11 @@ def test_the_log_of_a_rule_can_be_read(local_debugger):
     saver = Saver(local_debugger.storage("chatty")).begin()
     saver.save(0)
     run = local_debugger.wait("chatty", through=0)
-    lines = local_debugger.aws.wait_until(lambda: list(run.logs("Counting")), what="the log")
-    assert ("I see 0 1.0", 0) in [(line.message, line.step) for line in lines]
+
+    def is_logged():
+        return ("I see 0 1.0", 0) in [(line.message, line.step) for line in run.logs("Counting")]
+
+    local_debugger.aws.wait_until(is_logged, what="the log")
 
 
 def test_a_silent_run_is_reported_and_resumes_with_new_data(local_debugger):
