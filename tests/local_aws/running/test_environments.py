@@ -12,12 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from local_aws.clock import MovableClock
 from local_aws.deployment.wheels import link_runtime
+from local_aws.running import environments
 from local_aws.running.environments import Environment
 from local_aws.running.functions import Function, Runtime
 from local_aws.running.starting import ProcessStarter
@@ -96,12 +98,17 @@ def test_a_handler_knows_the_time_that_it_has_left(environment: Make):
     assert 0 < answer["left"] <= 60_000
 
 
-def test_a_function_is_ended_after_its_time_and_its_error_says_so(environment: Make):
-    slow = environment("never_ends", timeout=1)
+def test_a_function_is_ended_after_its_time_and_its_error_says_so(
+    environment: Make, monkeypatch: pytest.MonkeyPatch
+):
+    slow = environment("never_ends", timeout=60)
+    # Its time passes once it has begun, however long that takes here.
+    clock = SimpleNamespace(monotonic=lambda: 61.0 * ("begun" in slow._lines))
+    monkeypatch.setattr(environments, "time", clock)
     payload, error, log = slow.invoke(b"{}", "request")
     assert error == "Sandbox.Timedout"
     assert json.loads(payload)["errorType"] == "Sandbox.Timedout"
-    assert "Task timed out after 1.00 seconds" in json.loads(payload)["errorMessage"]
+    assert "Task timed out after 60.00 seconds" in json.loads(payload)["errorMessage"]
     assert "begun" in log
     assert not slow.is_warm  # the next invocation starts another process
 
