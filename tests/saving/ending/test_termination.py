@@ -10,7 +10,8 @@ import pytest
 from smdebug.trials import create_trial
 
 SCRIPT = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
+from types import SimpleNamespace
 import smdebug
 
 def train(hook, steps=14):
@@ -104,9 +105,10 @@ import ctypes
 from smdebug.saving.ending import termination
 termination.RESPONSE_SECONDS = 0.2
 
+mutex = ctypes.create_string_buffer(256)
+
 def wait_in_native_code():
     # A mutex that is locked twice: a wait that no signal interrupts, as that for a rank which is gone.
-    mutex = ctypes.create_string_buffer(256)
     lock = ctypes.CDLL(None).pthread_mutex_lock
     threading.Timer(0.1, terminate).start()
     while True:
@@ -122,11 +124,49 @@ def test_a_training_that_waits_in_native_code_is_closed_and_ended(tmp_path):
     assert not has_ended(tmp_path)
 
 
+def test_a_training_that_goes_on_while_its_run_is_closed_waits_for_that(tmp_path):
+    ending = """
+train(hook)
+unlock = ctypes.CDLL(None).pthread_mutex_unlock
+background = hook.recorder.run.writer.background
+submit = background.submit
+
+def submit_slowly(job):
+    background.submit = submit
+    unlock(mutex)
+    time.sleep(0.5)  # a training that did not wait would have ended the process
+    return submit(job)
+
+background.submit = submit_slowly
+wait_in_native_code()
+"""
+    done = run(tmp_path, NATIVE + ending)
+    assert done.returncode == -signal.SIGTERM
+    assert losses(tmp_path) == list(range(14))
+
+
+HANGING = """
+reached = threading.Event()
+def hangs():
+    reached.set()
+    threading.Event().wait()
+
+class Closing(threading.Thread):
+    def join(self, timeout=None):
+        reached.wait()  # its time begins once the run is closed, however long that takes here
+        super().join(timeout)
+
+termination.CLOSING_SECONDS = 0.2
+termination.threading = SimpleNamespace(Thread=Closing)
+termination.time = SimpleNamespace(sleep=lambda seconds: reached.wait())
+train(hook)
+termination.before_termination(hangs)
+"""
+
+
 @pytest.mark.parametrize("waits", ["wait_in_native_code()", "terminate()"])
 def test_a_run_that_cannot_be_closed_keeps_no_process_alive(tmp_path, waits):
-    never = "termination.before_termination(threading.Event().wait)"
-    hanging = f"{NATIVE}\ntermination.CLOSING_SECONDS = 0.2\ntrain(hook); {never}; {waits}"
-    done = run(tmp_path, hanging)
+    done = run(tmp_path, NATIVE + HANGING + waits)
     assert done.returncode == -signal.SIGTERM
     assert losses(tmp_path) == list(range(14))
 

@@ -28,6 +28,7 @@ CLOSING_SECONDS = 20.0
 
 _ends: list[End] = []
 _has_begun = threading.Event()
+_closing = threading.Lock()
 _watchman: _Watchman | None = None
 
 
@@ -67,9 +68,10 @@ def _terminate(number: int, frame: Any) -> None:
 
 
 def _close_runs() -> None:
-    for end in [*_ends]:
-        with contextlib.suppress(Exception):
-            end()
+    with _closing:  # a training that goes on while its runs are closed beside it waits for that
+        for end in [*_ends]:
+            with contextlib.suppress(Exception):
+                end()
 
 
 class _Watchman:
