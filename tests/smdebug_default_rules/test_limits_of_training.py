@@ -445,6 +445,11 @@ def test_weights_that_began_at_zero_say_nothing_of_the_flow(young):
     }
 
 
+def test_weights_that_are_not_finite_are_not_said_to_begin_at_zero():
+    outcomes = flow(1e-6, 0.1, 1.0, last=np.nan).evaluations("GradientFlow")
+    assert [(findings, why) for _, findings, why in outcomes] == [([], None)] * 4
+
+
 def shrunk(share, losses, names=WEIGHTS[:2], first=0.5):
     steps = Steps()
     for at, loss in enumerate(losses):

@@ -19,7 +19,7 @@ LIMIT = 1e-5
 LEAST_STEPS = 3
 LEAST_LAYERS = 3
 YOUNG = 0.1
-"""Weights below this share of what usual ones have began at zero, and are larger in every later step."""
+"""Weights of at most this share of usual ones began at zero, and have not grown yet."""
 
 _DEEP = "Add residual connections or normalisations between the layers, so that the gradient has a short way."
 _BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
@@ -52,15 +52,15 @@ class GradientFlow(DefaultRule):
         if table is None or seen.statistics("gradients") is None:
             self.looked = False
             return
-        judged = _is_judged(seen, table) & (table.column("rms") > YOUNG * usual_sizes(table))
+        weights = table.column("rms")
+        judged = _is_judged(seen, table) & ~(weights <= YOUNG * usual_sizes(table))
         if np.count_nonzero(judged) < LEAST_LAYERS:
             self.lacks(
                 f"fewer than {LEAST_LAYERS} layers have weights that are trained, and did not begin at zero"
             )
             return
-        weights = table.column("rms")
         flow = table.gradient("rms") / weights
-        places = where(judged & np.isfinite(flow) & (weights > 0))
+        places = where(judged & np.isfinite(flow))
         shrunk = self._shrunk(flow, places)
         self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}
         self.since = {name: self.since.get(name, seen.step) for name in self.steps}
