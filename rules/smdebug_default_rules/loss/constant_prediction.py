@@ -115,13 +115,13 @@ def add(kept: MutableMapping[str, Any], seen: ObservedStep, most: int = MOST_SAM
     kept["samples"] = [*kept["samples"], sample][-most:]
 
 
-def compared(kept: Mapping[str, Any]) -> Compared | None:
-    """Compare the losses of the second half of the training so far; None if they are too few."""
+def compared(kept: Mapping[str, Any], since: int = 0) -> Compared | None:
+    """Compare the losses of the second half of the training so far, from `since` on; None of too few."""
     samples = [Sample(*sample) for sample in kept["samples"]]
     if not samples:
         return None
-    middle = samples[-1].step / 2
-    samples = [sample for sample in samples if sample.step >= middle]
+    begin = max(samples[-1].step / 2, since)
+    samples = [sample for sample in samples if sample.step >= begin]
     rows = sum(sample.rows for sample in samples)
     if len(samples) < LEAST_SAMPLES or rows < max(LEAST_ROWS, ROWS_A_CLASS * len(kept["counts"])):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
 from smdebug_default_rules.loss import constant_prediction, in_batch, repeated_value, strong_dropout
+from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.scales import large_targets, tiny_inputs
-from smdebug_default_rules.tensors import Modules
+from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
 """Two classes may need a boundary that takes long to find; of more classes, some pair is easy.
@@ -28,6 +29,10 @@ LEAST_ROWS = 1000
 """This many rows have to be seen as well: with a row a step, 150 losses say little."""
 MOST_BLOCKS = 64
 WINDOW = 4
+HALVED = 0.5
+"""A sum of losses is judged if it was below this share of its start: its least value is not known."""
+LEAST_SINCE, TIMES_AS_LONG = 10, 3
+"""A loss that rose may fall again: so many blocks show it, or so many times the steps it took at first."""
 LEARNT = 0.9
 """A loss whose mean over `WINDOW` blocks was below this share of its start had fallen, and has risen."""
 CHANCE = 0.95
@@ -53,6 +58,18 @@ LEAST_BESIDE_A_CONSTANT = 300
 """A model may need this many steps to bring its output to the height of the targets, or past a plateau."""
 
 
+class Risen(NamedTuple):
+    """A loss that had fallen and is back where it was."""
+
+    since: int
+    steps: int
+    """For how many steps it has been so."""
+    lowest: float
+    """What it had fallen to."""
+    falls: bool | None
+    """Whether it falls again: not if it has had more time than it took at first; None of too few blocks."""
+
+
 class StuckLoss(DefaultRule):
     """Fires when the cross entropy stays at chance, or another known loss at its first level.
 
@@ -60,6 +77,7 @@ class StuckLoss(DefaultRule):
     or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
     A forecast has to be better than the last value of its input, too.
     And it fires for an error that is zero from the first step on: the model is compared with itself.
+    A sum of several known losses is judged if it had halved and is back where it began.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
     are not judged: they need not fall. That of an imported run is, if its log shows a supervised training.
@@ -67,7 +85,7 @@ class StuckLoss(DefaultRule):
 
     cause = "not learning"
     follows_scalars = True
-    needs = "the run does not have one optimizer and one loss of a known criterion"
+    needs = "the run does not have one loss of known criteria that all of its optimizers follow"
     advice: ClassVar[Advice] = {
         "not learning": (
             "Check that inputs and labels belong together: look at some pairs of a batch, and for a shift, "
@@ -95,6 +113,8 @@ class StuckLoss(DefaultRule):
         self.rows = 0
         self.targets = constant_prediction.empty()
         self.forecasts = repeated_value.empty()
+        self.several: list[list[Any]] = []
+        """The criterion and the classes of each of several losses that are added up."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
@@ -107,11 +127,13 @@ class StuckLoss(DefaultRule):
         terms = loss.get("terms") or []
         self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
         is_contrastive = in_batch.is_in_batch(terms)
-        is_known = (len(terms) == 1 or is_contrastive) and len(facts.get("optimizers") or ()) == 1
+        follow = _follow_one_loss(seen, terms)
+        is_known = (len(terms) == 1 or is_contrastive) and follow
+        is_sum = not is_known and follow and self._is_same_sum(terms)
         if len(terms) == 1 and self._is_zero(terms[0], facts.get("optimizers") or ()):
             yield self._compares_with_itself(terms[0])
             return
-        if not is_known and not facts.get(LOSS_SHOULD_FALL):
+        if not is_known and not is_sum and not facts.get(LOSS_SHOULD_FALL):
             self.looked = False
             return
         term = terms[0] if is_known else {}
@@ -126,26 +148,30 @@ class StuckLoss(DefaultRule):
         start = level(self.losses["first"])
         now = level(self.losses["last"])
         chance, share = math.nan, CHANCE
-        if term.get("criterion") == "cross entropy" and self.classes > 1:
+        if term.get("criterion") == CROSS_ENTROPY and self.classes > 1:
             chance = len(terms) * math.log(self.classes) * abs(loss.get("factor") or 1.0)
             share = CHANCE_OF_WEIGHTED if term.get("weighted") else CHANCE
             stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"
+        elif is_sum:
+            stuck = now > (1 - FALL) * start and min(self.blocks) < HALVED * start
+            what = "it is no better"
         else:
             stuck = abs(start - now) < FALL * abs(start) and loss_history.error_of_fall(
                 self.losses
             ) < FALL * abs(start)
             what = "it has not changed"
-        falls = slope_score(self.blocks) <= -SIGNIFICANT
+        risen = self._risen(start if math.isnan(chance) else chance)
+        falls = None if risen is None else risen.falls
+        falls = slope_score(self.blocks) <= -SIGNIFICANT if falls is None else falls
         if not stuck or (falls and not (is_contrastive and in_batch.is_flat(self.blocks, chance))):
             yield from self._no_better_than_a_constant(seen)
             return
-        risen = self._risen(start if math.isnan(chance) else chance)
         since, count = self.losses["since"] or 0, self.losses["count"]
         if risen is not None:
-            since, count, lowest = risen
-            what += f", and it had fallen to {lowest:.4g} before step {since}"
-        if count >= least:
+            since, count = risen.since, risen.steps
+            what += f", and it had fallen to {risen.lowest:.4g} before step {since}"
+        if count >= least and (risen is not None or not is_sum):
             yield self.finding(
                 f"The loss is {now:.4g} after {self.losses['count']} "
                 f"steps, and was {start:.4g} at the start: {what}",
@@ -156,6 +182,16 @@ class StuckLoss(DefaultRule):
                 limit=start if math.isnan(chance) else share * chance,
                 **self._case(seen, risen is not None),
             )
+
+    def _is_same_sum(self, terms: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the loss is a sum of the same criteria at all steps, one of them for labels of classes.
+
+        Others, such as errors of values that a policy learns, may rise while the training goes well.
+        """
+        now = [[term.get("criterion"), term.get("classes")] for term in terms]
+        self.several = self.several or now
+        has_labels = any(term.get("criterion") == CROSS_ENTROPY and term.get("targets") for term in terms)
+        return len(terms) > 1 and has_labels and now == self.several
 
     def _is_zero(self, term: Mapping[str, Any], optimizers: Sequence[Mapping[str, Any]]) -> bool:
         """Whether an error that is 0 at best was nothing but what rounding leaves from the first step on."""
@@ -221,18 +257,23 @@ class StuckLoss(DefaultRule):
     def _no_better_than_a_constant(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.losses["count"] < LEAST_BESIDE_A_CONSTANT:
             return
+        factor = abs((seen.facts.get("loss") or {}).get("factor") or 1.0)
         found = constant_prediction.compared(self.targets)
-        recent = self.blocks[len(self.blocks) // 2 :]
-        if found is None or not found.is_no_better or slope_score(recent) <= -SIGNIFICANT:
-            yield from self._no_better_than_the_last_value(slope_score(recent))
+        slope = slope_score(self.blocks[len(self.blocks) // 2 :])
+        falls = slope <= -SIGNIFICANT
+        risen = None if found is None else self._risen(found.constant * factor)
+        if risen is not None and risen.steps >= LEAST_LOSSES:
+            # What it was before does not count any more.
+            found = constant_prediction.compared(self.targets, since=risen.since)
+            falls = risen.falls is not False
+        if found is None or not found.is_no_better or falls:
+            yield from self._no_better_than_the_last_value(slope)
             return
         name = constant_prediction.NAMES[self.targets["criterion"]]
-        factor = abs((seen.facts.get("loss") or {}).get("factor") or 1.0)
-        risen = self._risen(found.constant * factor)
         since, what = self.losses["since"] or 0, "the model has learnt nothing from its inputs"
         if risen is not None:
-            since, _, lowest = risen
-            what = f"it had fallen to {lowest / factor:.4g} before step {since}"
+            since = risen.since
+            what = f"it had fallen to {risen.lowest / factor:.4g} before step {since}"
         yield self.finding(
             f"The loss is {found.loss:.4g} after {self.losses['count']} steps, and always predicting the "
             f"same would give {found.constant:.4g}, {name}: {what}",
@@ -262,11 +303,8 @@ class StuckLoss(DefaultRule):
             advice=(_REPEATS, *self.advice["not learning"][:1]),
         )
 
-    def _risen(self, untrained: float) -> tuple[int, int, float] | None:
-        """Since when a loss that was clearly lower in between is back at its start, and for how many steps.
-
-        The third number is what it had fallen to; None if it was never lower.
-        """
+    def _risen(self, untrained: float) -> Risen | None:
+        """Since when a loss that was clearly lower in between is back at its start; None if it never was."""
         if len(self.blocks) < WINDOW:
             return None
         means = np.convolve(self.blocks, np.full(WINDOW, 1 / WINDOW), "valid")
@@ -281,7 +319,11 @@ class StuckLoss(DefaultRule):
         steps = (len(self.blocks) - after) * self.block_size + int(self.open_block[0])
         began = self.open_block[2] if self.open_block[0] else self.losses["step"]
         since = [*self.block_steps, int(began)][after]
-        return since, steps, float(means.min())
+        blocks = self.blocks[after:]
+        has_time = steps > TIMES_AS_LONG * (low[0] + WINDOW) * self.block_size
+        falls = None if len(blocks) < LEAST_SINCE else slope_score(blocks) <= -SIGNIFICANT
+        falls = False if has_time else falls
+        return Risen(since, steps, float(means.min()), falls)
 
     def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
@@ -305,6 +347,19 @@ def robust_spread(values: Sequence[float]) -> float:
     """The standard deviation of most of the values: single large ones do not count."""
     low, high = np.percentile(values, [25, 75])
     return float(high - low) / 1.35
+
+
+def _follow_one_loss(seen: ObservedStep, terms: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one optimizer, or all of several, change their parameters after one backward pass."""
+    count = len(seen.facts.get("optimizers") or ())
+    if count < 2:
+        return count == 1
+    table = Parameters.of(seen)
+    if table is None or seen.facts.get("backward_passes") != 1:
+        return False  # a generator and a discriminator have a pass each
+    if len(terms) == 1 and (terms[0].get("criterion") in YES_OR_NO or terms[0].get("classes") == 2):
+        return False  # they may share one, which is reversed on its way to one of them
+    return {*range(count)} <= {*table.owners[table.update("abs_mean") > 0].tolist()}
 
 
 def _has_sigmoids(seen: ObservedStep) -> bool:
