@@ -225,6 +225,66 @@ def test_an_evaluation_is_saved_as_the_training_step_it_follows(tmp_path, in_eva
     assert [trial.facts(step)["training"] for step in (ends[0], 20)] == [not in_evaluation_mode, True]
 
 
+def generate(model, inputs):
+    with torch.no_grad():
+        for _ in range(8):
+            inputs = model(inputs).repeat(1, 2)
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def training_step(self):
+        with torch.no_grad():
+            self.model(batch()[0])  # what the old policy says of the batch
+        inputs, labels = batch()
+        F.cross_entropy(self.model(inputs), labels).backward()
+
+
+@pytest.mark.parametrize("in_evaluation_mode", [True, False])
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_generation_between_updates_is_no_step(tmp_path, in_evaluation_mode, comes_first):
+    def train(model, optimizer):
+        for _ in range(ITERATIONS):
+            for part in ("generate", "train") if comes_first else ("train", "generate"):
+                if part == "generate":
+                    model.train(not in_evaluation_mode)
+                    generate(model, batch()[0])
+                    model.train()
+                    continue
+                optimizer.zero_grad()
+                Trainer(model).training_step()
+                optimizer.step()
+            yield
+
+    trial = trained(str(tmp_path / "run"), train)
+    assert trial.steps() == trial.steps(modes.TRAIN) == [*range(10), 10, 20, ITERATIONS - 1]
+    assert list(trial.series("loss").steps) == list(range(ITERATIONS))
+    names = [trial.statistics(step, modes.TRAIN).of("outputs").names for step in (0, 3, 20)]
+    assert names == [names[0]] * 3
+    assert not [name for name in names[0] if not name.endswith("_output_0")]
+
+
+def test_an_evaluation_between_generations_has_the_number_of_its_training_step(tmp_path):
+    def train(model, optimizer):
+        for _ in range(3):
+            for _ in plain(model, optimizer):
+                generate(model, batch()[0])
+                yield
+            model.eval()
+            with torch.no_grad():
+                for _ in range(5):
+                    F.cross_entropy(model(batch()[0]), batch()[1])
+            generate(model, batch()[0])
+            model.train()
+
+    trial = trained(str(tmp_path / "run"), train)
+    ends = [ITERATIONS * (epoch + 1) - 1 for epoch in range(3)]
+    assert [trial.global_step(modes.EVAL, step) for step in trial.steps(modes.EVAL)] == ends
+    assert list(trial.series("loss").of(modes.TRAIN).steps) == list(range(3 * ITERATIONS))
+
+
 def test_values_that_are_written_before_a_step_is_saved_have_numbers_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "CARRIED_SECONDS", 0.0)  # as in an evaluation that takes minutes
 

@@ -42,6 +42,7 @@ from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     BeforeForward,
     BeforeOptimizer,
     called_from_an_optimizer,
+    called_to_generate,
 )
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
@@ -297,6 +298,8 @@ class Hook(FrameworkHook):
                 return
             mode = self._mode_of_training(module) if self._modes_by_training else None
             iterations = None if observer is None else observer.iterations
+            if mode is ModeKeys.EVAL and self._writes_completions(iterations):
+                return
             if iterations is not None and not self._begins_iteration(iterations, mode):
                 return
             recorder = self.recorder
@@ -327,6 +330,14 @@ class Hook(FrameworkHook):
         if self._layers and not iterations.is_observed:
             self._layers.remove()
         return False
+
+    def _writes_completions(self, iterations: Iterations | None) -> bool:
+        """Return whether a forward without gradients belongs to the training, and is no evaluation."""
+        if not called_to_generate():
+            return False
+        if self._layers and (iterations is None or not iterations.is_open):
+            self._layers.remove()  # those of the step before, which has ended
+        return True
 
     def _mode_of_training(self, module: nn.Module) -> ModeKeys:
         """Return the mode of the step that a forward of the model begins."""

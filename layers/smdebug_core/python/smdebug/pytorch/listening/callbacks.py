@@ -100,6 +100,20 @@ def called_from_an_optimizer() -> bool:
     return False
 
 
+def called_to_generate() -> bool:
+    """Return whether the caller generates, as `model.generate` does, or is inside of a `training_step`.
+
+    A call without gradients in there evaluates nothing: it writes completions, or scores them.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_name.lstrip("_")
+        if name in ("generate", "training_step") or name.startswith("generate_"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def is_exporting() -> bool:
     """Return whether the model is called to be exported, not to compute."""
     exporting = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
