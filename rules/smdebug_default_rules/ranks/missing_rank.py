@@ -9,6 +9,7 @@ from smdebug.mode_keys import TRAINING
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import BOTH, MOST_FINDINGS, Advice, DefaultRule
+from smdebug_default_rules.ranks.gone import Gone, ranks_gone
 from smdebug_default_rules.ranks.standing import Standing, standing, waits_in
 
 UNEVEN_STEPS = 10
@@ -21,6 +22,11 @@ LOST_ADVICE = (
     "Look at the log and the exit code of that process, and whether its machine ran out of memory (dmesg).",
     "If it lives, py-spy dump --native --pid shows the call that holds the interpreter.",
 )
+KILLED_ADVICE = (
+    "Look for what killed it: the kernel, if memory ran out (dmesg | grep -i kill), the scheduler, a crash "
+    "of native code (exit code -11; PYTHONFAULTHANDLER=1 prints where).",
+    "What the other ranks raise (a lost connection, a timeout) is a consequence of it.",
+)
 SAME_ADVICE = (
     "Look at the network between the machines. With NCCL, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
     "TORCH_NCCL_DUMP_ON_TIMEOUT=1 keep its flight recorder, which names the collective of each rank.",
@@ -31,7 +37,8 @@ class MissingRank(DefaultRule):
     """Fires when a rank has saved no digests at a step at which all ranks do, once a later one was saved.
 
     The last such step is judged when the run has ended. While nothing is saved, it reads where each rank
-    stands, and fires for one that stands elsewhere than in the collective that the others wait in.
+    stands, and fires for one that stands elsewhere than in the collective that the others wait in, and for
+    one that has not closed the run where others failed half a minute ago.
     """
 
     cause = "missing rank"
@@ -75,16 +82,38 @@ class MissingRank(DefaultRule):
         """Judge where the ranks stand while nothing is saved after this step. Nothing is repeated."""
         self.findings, self.looked, self.not_checked, self.skipped = [], False, None, {}
         expected = self.base_trial.observations.expected_workers
-        found = standing(self.base_trial.stalls(), expected) if expected > 1 else None
-        if found is None:
-            return
-        named = [*found.behind, *found.lost] or ["all"]
-        if set(named) <= set(self.stalled):
+        findings = [*self._in_silence(expected, step)] if expected > 1 else []
+        named = {finding.worker or "all" for finding in findings}
+        if named <= set(self.stalled):
             return
         self.stalled = sorted({*self.stalled, *named})
         self.looked = True
-        self.findings = [*self._standing(found, step)][:MOST_FINDINGS]
+        self.findings = findings[:MOST_FINDINGS]
         self.raise_met(step, tuple(self.findings))
+
+    def _in_silence(self, expected: int, step: int) -> Iterator[Finding]:
+        found = standing(self.base_trial.stalls(), expected)
+        if found is not None:
+            yield from self._standing(found, step)
+        elif (gone := ranks_gone(self.base_trial.closing_notes, expected)) is not None:
+            yield from self._gone(gone)
+
+    def _gone(self, gone: Gone) -> Iterator[Finding]:
+        """Yield each rank that was killed, where others failed since."""
+        others = f"{gone.failed} other rank{'s' if gone.failed != 1 else ''} failed"
+        for worker in gone.workers:
+            yield self.finding(
+                f"{worker} has ended without a word, and {others} after step {gone.last_step}",
+                since=gone.last_step,
+                worker=worker,
+                statistic="ranks that closed their run",
+                title=f"Rank {worker} was killed",
+                why=(
+                    f"{worker} has not closed its run, as a rank does that raises or is terminated",
+                    f"{others} and closed it; their last saved step: {gone.last_step}",
+                ),
+                advice=KILLED_ADVICE,
+            )
 
     def _standing(self, found: Standing, step: int) -> Iterator[Finding]:
         """Yield each rank for which the others wait, or that no rank is behind."""

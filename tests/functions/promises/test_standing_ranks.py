@@ -53,6 +53,18 @@ def test_a_pause_that_is_over_is_no_finding(small):
     assert found(small) == []
 
 
+def test_a_killed_rank_is_named_once_the_run_is_silent(small):
+    Saver(small.place(), "worker_1", replicas=2).begin()
+    failed = {"closed": True, "last_step": 0, "steps_written": 1, "failed_at": small.clock.now()}
+    Saver(small.place(), replicas=2).begin(**failed)
+    small.settle()
+    assert found(small) == []
+    small.pass_time(2000)
+    assert found(small) == ["worker_1"]
+    (detail,) = small.details("Rule Evaluation Condition Met")
+    assert detail["evidence"]["worst"][0]["title"] == "Rank worker_1 was killed"
+
+
 def test_such_a_file_is_known_by_its_key():
     arrival = arrival_of("bucket", f"runs/a/{stall_key('worker_1')}")
     assert (arrival.run, arrival.kind) == ("bucket/runs/a", FileKind.STALL)

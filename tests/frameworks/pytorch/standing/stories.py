@@ -58,6 +58,11 @@ def is_killed(rank: int, step: int, model: nn.Module, run: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def raises(rank: int, step: int, model: nn.Module, run: Path) -> None:
+    if step == HANGS_AT:
+        raise ValueError("every rank has this mistake")
+
+
 def is_stopped(rank: int, step: int, model: nn.Module, run: Path) -> None:
     """It runs no more Python, and its connections stay open."""
     if rank == 1 and step == HANGS_AT:
@@ -145,6 +150,7 @@ def train(story: str, run: str, patience: float) -> None:
 STORIES = {
     "sleeps": 3,
     "is_killed": 2,
+    "raises": 2,
     "is_stopped": 3,
     "skips_a_collective": 2,
     "evaluates": 2,

@@ -13,6 +13,7 @@ import pytest
 import smdebug.pytorch as smd
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.runs.live_run import LiveRun
+from smdebug_default_rules.ranks import gone
 from tests.frameworks.pytorch.standing.stories import HANGS_AT, STORIES
 
 ROOT = Path(__file__).parents[4]
@@ -108,6 +109,8 @@ def found(trained, story):
     [
         ("sleeps", ["Rank worker_1 stands while the others wait"]),
         ("is_stopped", ["Rank worker_1 has died or hangs"]),
+        ("is_killed", ["Rank worker_1 was killed"]),
+        ("raises", []),
         ("skips_a_collective", ["Rank worker_1 stands while the others wait"]),
         ("evaluates", []),
         ("saves", []),
@@ -115,5 +118,6 @@ def found(trained, story):
         ("ends", []),
     ],
 )
-def test_the_rank_is_named_that_the_others_wait_for(trained, story, titles):
+def test_the_rank_is_named_that_the_others_wait_for(trained, story, titles, monkeypatch):
+    monkeypatch.setattr(gone, "PATIENCE", 0.0)  # all processes have ended
     assert found(trained, story) == titles

@@ -29,10 +29,11 @@ _LONGEST_NAME: Final = 1024  # characters, as many as a key of S3 has at most
 _COUNTED: Final = ("training_run", "resumed_at", "last_step")
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
 CLOSED: Final = "closed"
-_LAST_STEP, _STEPS_WRITTEN = "last_step", "steps_written"
+_LAST_STEP, _STEPS_WRITTEN, _FAILED_AT = "last_step", "steps_written", "failed_at"
 _LOST_STEPS: Final = "lost_steps"
 _LONGEST_REASON: Final = 500  # characters
 _LONGEST_CHECKED: Final = 5_000
+_LATEST: Final = 1e11  # seconds: the year 5138
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,20 @@ class ClosingNote(NamedTuple):
     steps_written: int | None
     """How many steps it has written in this attempt; None in notes that do not say it."""
     lost: LostSteps | None = None
+    failed_at: float | None = None
+    """When a training that raised or was terminated closed it; None if the training came to its end."""
 
     def to_meta(self) -> dict[str, Any]:
         """Return the entries of `_meta`."""
         lost = {} if self.lost is None else self.lost.to_meta()
-        return {CLOSED: True, _LAST_STEP: self.last_step, _STEPS_WRITTEN: self.steps_written, **lost}
+        failed = {} if self.failed_at is None else {_FAILED_AT: round(self.failed_at, 3)}
+        return {
+            CLOSED: True,
+            _LAST_STEP: self.last_step,
+            _STEPS_WRITTEN: self.steps_written,
+            **failed,
+            **lost,
+        }
 
     @classmethod
     def named_in(cls, meta: Mapping[str, Any]) -> ClosingNote | None:
@@ -92,12 +102,23 @@ class ClosingNote(NamedTuple):
             return None
         if last is not None and whole_number(last) is None:
             return None
-        return cls(last, whole_number(meta.get(_STEPS_WRITTEN)), LostSteps.named_in(meta))
+        return cls(
+            last,
+            whole_number(meta.get(_STEPS_WRITTEN)),
+            LostSteps.named_in(meta),
+            _time(meta.get(_FAILED_AT)),
+        )
 
 
 def whole_number(value: object) -> int | None:
     """Return a step or a number of steps; None if `value` is neither."""
     return value if type(value) is int and 0 <= value <= LAST_STEP else None
+
+
+def _time(value: object) -> float | None:
+    """Return a time in seconds; None if `value` is none."""
+    is_number = type(value) in (int, float)
+    return float(value) if is_number and 0 <= value < _LATEST else None  # type: ignore[operator, arg-type]
 
 
 def encode_collections(collections: Mapping[str, Any], *, checksum: bool = False) -> bytes:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.config.collection_manager import CollectionManager
+    from smdebug.files.collections_file import ClosingNote
     from smdebug.files.notes.checkpoints import Checkpoint
     from smdebug.files.notes.origin import Origin
     from smdebug.files.notes.stalls import Stall
@@ -344,6 +345,12 @@ class Trial(Observed, ShownRun):
         from smdebug.trials.stall_reading import read_stalls
 
         return read_stalls(self.storage)
+
+    def closing_notes(self, workers: Iterable[str]) -> dict[str, ClosingNote]:
+        """Return what those of these workers have said of their steps that have closed the run."""
+        from smdebug.trials.closing_reading import read_closing_notes
+
+        return read_closing_notes(self.storage, workers)
 
     def logged(self, name: str | None = None, *, kind: str | None = None) -> list[LoggedValue]:
         """Return what was logged to be looked at, in the order of steps; `read` returns each value.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -193,7 +194,9 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool, last_begun: int
     replicas = Replicas.of_run(writer.collections.meta)
     has_others = num_workers > 1 or replicas is not None
     # From these notes, an evaluation can tell that all steps of the run have arrived.
-    writer.collections.update_meta(writer.closing_note(last_begun).to_meta())
+    # And which ranks have raised where another was killed: that one leaves no note.
+    note = writer.closing_note(last_begun, failed_at=None if ended else time.time())
+    writer.collections.update_meta(note.to_meta())
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():
         if has_others and not background.failed:

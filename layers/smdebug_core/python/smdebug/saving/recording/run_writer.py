@@ -76,14 +76,17 @@ class RunWriter:
         """Note that nothing is saved from this step on, and why. The first time counts."""
         self._stopped = self._stopped or (step, reason)
 
-    def closing_note(self, last_begun: int) -> ClosingNote:
-        """Return what to say of the steps, when the training has come to the step `last_begun`."""
+    def closing_note(self, last_begun: int, *, failed_at: float | None = None) -> ClosingNote:
+        """Return what to say of the steps, when the training has come to the step `last_begun`.
+
+        `failed_at` is when it failed or was terminated, if it did.
+        """
         lost = self.lost_steps
         if self._stopped is not None and last_begun >= self._stopped[0]:
             first, reason = self._stopped
             first = first if lost.first is None else min(first, lost.first)
             lost = LostSteps(max(1, lost.count), first, None, lost.reason or reason)
-        return ClosingNote(self.last_step, self.steps_written, lost)
+        return ClosingNote(self.last_step, self.steps_written, lost, failed_at)
 
     @property
     def last_step(self) -> int | None:

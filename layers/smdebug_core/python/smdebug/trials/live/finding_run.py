@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
-    AccessDenied,
     MissingCollectionFiles,
     ObjectMissing,
     SMDebugError,
     SMDebugRuntimeError,
-    StorageUnavailable,
 )
-from smdebug.files.collections_file import ClosingNote, parse_collections
+from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import (
     COLLECTIONS_FOLDER,
     END_MARKER,
@@ -27,10 +25,9 @@ from smdebug.files.names import (
 )
 from smdebug.files.replicas import Replicas
 from smdebug.storage import Storage
+from smdebug.trials.closing_reading import read_worked
 from smdebug.trials.live.waiting import TRIAL_WAIT_SECONDS_KEY, Clock
-from smdebug.trials.stored.attempts import AttemptId
 from smdebug.trials.stored.missing_steps import Worked
-from smdebug.trials.stored.values import MOST_READERS, in_parallel
 
 _WARN_AFTER = (2.0, 60.0, 600.0)
 
@@ -72,19 +69,8 @@ def read_collections(storage: Storage) -> Opened | None:
 
 def read_workers(storage: Storage) -> dict[str, Worked]:
     """Return the attempt and the closing note of each worker whose collections file can be read."""
-    keys = {key: worker for key in storage.list(COLLECTIONS_FOLDER) if (worker := collections_worker(key))}
-
-    def read(key: str) -> Worked | None:
-        try:
-            meta = parse_collections(storage.read(key), file=key).get("_meta", {})
-        except (AccessDenied, StorageUnavailable):
-            raise
-        except SMDebugError:
-            return None
-        return Worked(AttemptId.named_in(meta), ClosingNote.named_in(meta))
-
-    found = in_parallel(read, list(keys), min(storage.concurrency, MOST_READERS))
-    return {worker: worked for worker, worked in zip(keys.values(), found, strict=True) if worked is not None}
+    keys = storage.list(COLLECTIONS_FOLDER)
+    return read_worked(storage, {key: worker for key in keys if (worker := collections_worker(key))})
 
 
 def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging.Logger) -> Opened:
