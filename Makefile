@@ -132,10 +132,16 @@ $(SINKS_READY): requirements/sinks.txt | $(READY)
 
 frameworks: $(FRAMEWORKS_READY) ##+ create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
-test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the hooks' tests on the real frameworks, and list which ran
+test-frameworks: test-mxnet test-newest test-oldest ## run the hooks' tests on the real frameworks, and list which ran
+
+test-mxnet: $(MXNET_READY) ##+ run the hooks' tests on MXNet, which needs an environment of its own
 	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
+
+test-newest: $(FRAMEWORKS_READY) ##+ run the hooks' tests on the newest frameworks
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
 		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
+
+test-oldest: $(OLDEST_READY) ##+ run the hooks' tests on the oldest supported PyTorch
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
 		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile \
@@ -292,4 +298,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
