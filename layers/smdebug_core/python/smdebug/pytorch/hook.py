@@ -38,6 +38,7 @@ from torch.nn.parameter import is_lazy  # noqa: E402
 from smdebug.pytorch.adapter import TorchAdapter  # noqa: E402
 from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     AfterAccumulation,
+    AfterForward,
     BeforeCompiled,
     BeforeForward,
     BeforeOptimizer,
@@ -65,6 +66,7 @@ from smdebug.pytorch.modules.names import (  # noqa: E402
 )
 from smdebug.pytorch.observing.epochs import Epochs  # noqa: E402
 from smdebug.pytorch.observing.iterations import Iterations  # noqa: E402
+from smdebug.pytorch.observing.labelled import shifts_labels  # noqa: E402
 from smdebug.pytorch.observing.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.observing.structure import KnownStructure  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
@@ -141,6 +143,7 @@ class Hook(FrameworkHook):
         choice = options.compiled_layers
         self._layers = LayerHooks(self, eager=choice == "eager", from_graphs=choice == "graph")
         self._forward: Any = None  # the handle of the callback that begins steps
+        self._labelled: Any = None  # that of the one that takes labels
         self._by_hand = False  # the user begins the steps
         self._is_in_graph = False  # the models run inside a compiled graph
         self._sees_optimizers = True  # which is not so if that contains their steps
@@ -246,11 +249,14 @@ class Hook(FrameworkHook):
 
     def _watch_forward(self, module: nn.Module | None) -> None:
         """Let this model's forward begin steps, and no other's."""
-        if self._forward is not None:
-            self._forward.remove()
-            self._forward = None
+        for handle in (self._forward, self._labelled):
+            if handle is not None:
+                handle.remove()
+        self._forward = self._labelled = None
         if module is None:
             return
+        if shifts_labels(module):
+            self._labelled = module.register_forward_hook(AfterForward(self), with_kwargs=True)
         if module._compiled_call_impl is not None:
             self._forward = BeforeCompiled(module, BeforeForward(self))
             return
@@ -310,6 +316,16 @@ class Hook(FrameworkHook):
                 self._note_passes(observer.epochs, self.mode if mode is None else mode)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
+
+    def after_forward(self, module: nn.Module, labels: Any, output: Any) -> None:
+        """Note the labels that a model was given, and what it has returned, as its loss may be of them."""
+        if self._observer is None:
+            return
+        if torch.is_grad_enabled():
+            if self.due:
+                self._observer.note_labels(module, labels, output)
+        elif self.mode is ModeKeys.EVAL:
+            self._observer.evaluated(output)
 
     def _note_passes(self, epochs: Epochs, mode: ModeKeys) -> None:
         """Note the epoch that begins with a step, if passes over data have begun since the step before."""

@@ -50,6 +50,8 @@ class WatchingHook(Protocol):
 
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None: ...
 
+    def after_forward(self, module: nn.Module, labels: Any, output: Any) -> None: ...
+
     def record_inputs(self, name: str, values: Any) -> None: ...
 
     def record_outputs(self, name: str, values: Any) -> None: ...
@@ -180,6 +182,22 @@ class BeforeForward(_OfHook):
                 _outside_the_graph(self, module)
         elif not is_tracing():
             self.hook.before_forward(module)
+
+
+class AfterForward(_OfHook):
+    """Called after the forward of a model that may be given labels."""
+
+    @run_as_it_is
+    def __call__(self, module: nn.Module, args: Any, named: Any, output: Any) -> None:
+        labels = named.get("labels")
+        if labels is not None and not (is_compiling() or is_tracing()) and graph_task() == -1:
+            _after_forward(self.hook, module, labels, output)
+
+
+@kept_out_of_graphs
+def _after_forward(hook: WatchingHook, module: nn.Module, labels: Any, output: Any) -> None:
+    if not AGAIN.runs:
+        hook.guarded(lambda: hook.after_forward(module, labels, output))
 
 
 class BeforeCompiled:

@@ -22,7 +22,7 @@ MAX_NODES = 300
 MAX_TERMS = 8
 MAX_PARTS = 16
 
-_CROSS_ENTROPY = "cross entropy"
+CROSS_ENTROPY = "cross entropy"
 _OF_COMPARED = (
     "MeanBackward0",
     "SumBackward0",
@@ -33,9 +33,9 @@ _OF_COMPARED = (
     "ExpandBackward0",
 )
 _CRITERIA = {
-    "NllLossBackward0": _CROSS_ENTROPY,
-    "NllLoss2DBackward0": _CROSS_ENTROPY,
-    "NllLossNdBackward0": _CROSS_ENTROPY,
+    "NllLossBackward0": CROSS_ENTROPY,
+    "NllLoss2DBackward0": CROSS_ENTROPY,
+    "NllLossNdBackward0": CROSS_ENTROPY,
     "MseLossBackward0": SQUARED,
     "SmoothL1LossBackward0": SMOOTH,
     "HuberLossBackward0": HUBER,
@@ -146,8 +146,8 @@ def describe(
     root: Any = loss.grad_fn
     if root is None:
         return None
-    if _CRITERIA.get(root.name()) == _CROSS_ENTROPY:  # as mostly: nothing lies around it
-        return LossGraph((_term(root, _CROSS_ENTROPY),), 1.0, None, is_whole=True)
+    if _CRITERIA.get(root.name()) == CROSS_ENTROPY:  # as mostly: nothing lies around it
+        return LossGraph((_term(root, CROSS_ENTROPY),), 1.0, None, is_whole=True)
     factor, start = _unscaled(root)
     terms: list[LossTerm] = []
     apart: list[LossTerm] = []
@@ -166,7 +166,7 @@ def describe(
         elif (predictions := divergences.compared(node)) is not None:
             reduction = reduction or divergences.reduction_of(start, node)
             apart.append(_divergence_term(predictions, reduction))
-        compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
+        compares = name == "SubBackward0" or criterion not in (None, CROSS_ENTROPY)
         if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
     is_whole = start.name() in _CRITERIA or start in known or bool(reduction)
@@ -228,7 +228,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
     given = softmax = _before(node)
     classes = rows = 0
     unlogged = ""
-    if criterion == _CROSS_ENTROPY and given is not None:
+    if criterion == CROSS_ENTROPY and given is not None:
         if given.name() == "LogSoftmaxBackward0":
             given = _before(given)  # which belongs to the criterion: its input lies before it
             if given is not None and given.name() in _SOFTMAXES:
@@ -241,7 +241,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
         rows = int(scores.shape[0])
         classes = int(scores.shape[1]) if scores.dim() > 1 else 1
     numbers = targets if targets is not None and targets.is_floating_point() else None
-    if numbers is not None or criterion != _CROSS_ENTROPY:
+    if numbers is not None or criterion != CROSS_ENTROPY:
         targets = None
     made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
     return LossTerm(

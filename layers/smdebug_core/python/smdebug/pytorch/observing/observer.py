@@ -28,6 +28,7 @@ from smdebug.pytorch.observing.codes import code_facts
 from smdebug.pytorch.observing.dropout import Dropout
 from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.pytorch.observing.iterations import Iterations
+from smdebug.pytorch.observing.labelled import Labelled, labelled, returned, with_labels
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
     IdleOptimizers,
@@ -118,6 +119,11 @@ class TorchObserver:
         self._batch: list[torch.Tensor] = []
         """The inputs of the batch, until its loss was described, and what the models returned for them:"""
         self._returned: list[torch.Tensor] = []
+        self._labelled: Labelled | None = None
+        self._is_of_labels = False
+        """Whether the loss of the training is one that the model computes of its labels."""
+        self._criteria = self._criteria_before = 0
+        """How many criteria were called without gradients; and before the model was last evaluated."""
         self._absolute = AbsoluteErrors(hook.recorder, hook.leave_out)
         self._attention = Attention()
         self._dropout = Dropout(hook, observations)
@@ -186,6 +192,7 @@ class TorchObserver:
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
         self._batch = self._returned = []
+        self._labelled = None
         self._absolute.taken()
         if self._spans_steps and self._updates:
             self._measure_updates()
@@ -215,6 +222,16 @@ class TorchObserver:
         if name in self._roots:
             self._returned = [*self._returned[-3:], output]
 
+    def note_labels(self, module: nn.Module, labels: Any, output: Any) -> None:
+        """Keep the labels that a model was given, until the loss was described."""
+        self._labelled = labelled(module, labels, output) if isinstance(labels, torch.Tensor) else None
+
+    def evaluated(self, output: Any) -> None:
+        """Take the loss of an evaluation from what the model has returned, if no criterion showed it."""
+        called, self._criteria_before = self._criteria - self._criteria_before, self._criteria
+        if self._is_of_labels and not called and (loss := returned(output, LOSS)) is not None:
+            self._recorder.carry(LOSS, loss)
+
     def fail(self, error: Exception) -> None:
         """Log what went wrong; that is left out, and the rest is saved."""
         self._hook.leave_out(error)
@@ -242,7 +259,10 @@ class TorchObserver:
                 recorder.carry(LOSS, loss)
             if recorder.due and not self._has_described and loss.numel() == 1:
                 graph = describe(loss, self._absolute.taken(), self._returned)
-                self._returned = []
+                self._is_of_labels = graph is not None and not graph.terms
+                graph = with_labels(graph, loss, self._labelled)
+                self._is_of_labels = self._is_of_labels and graph is not None and bool(graph.terms)
+                self._returned, self._labelled = [], None
                 if graph is not None:
                     self._has_described = True
                     attention = self._attention.facts(loss, graph, self._batch)
@@ -260,6 +280,7 @@ class TorchObserver:
 
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:
+            self._criteria += 1
             self._recorder.carry(LOSS, value)
 
     def after_scaling(self, scaler: Any) -> None:
