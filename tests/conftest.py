@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,19 @@ def pytest_xdist_auto_num_workers():
     has_affinity = hasattr(os, "sched_getaffinity")
     processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     return processors + processors // 2
+
+
+def pytest_configure(config):
+    """Keep the settings of whoever runs the tests out of them: their AWS accounts, their fonts."""
+    if hasattr(config, "workerinput"):
+        return  # it has the environment of the process that started it
+    folder = tempfile.TemporaryDirectory(prefix="smdebug-tests-")
+    config.add_cleanup(folder.cleanup)
+    for name in [name for name in os.environ if name.startswith("AWS_") and name != "AWS_CA_BUNDLE"]:
+        del os.environ[name]
+    os.environ["AWS_CONFIG_FILE"] = str(Path(folder.name) / "config")
+    os.environ["AWS_SHARED_CREDENTIALS_FILE"] = str(Path(folder.name) / "credentials")
+    os.environ["MPLCONFIGDIR"] = folder.name
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
