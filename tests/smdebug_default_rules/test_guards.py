@@ -133,6 +133,8 @@ def test_the_largest_ratio_of_a_step_counts():
         (lambda: proportion(0.0, FLAT), ()),  # another rule says that nothing moves
         (lambda: proportion(1e-6, np.linspace(2.3, 1.5, 14)), ()),  # it learns
         (lambda: proportion(1e-6, FLAT, rates=WARM_UP), ()),
+        (lambda: proportion(0.2, [1e-8, -3e-8, 2e-8, -0.1] * 2 + [4e-8] * 6), ()),  # a policy's, around 0
+        (lambda: proportion(1e-6, [2e-8, -3e-8] * 7), ()),
         (lambda: proportion(1e-6, FLAT, facts={"optimizer_steps": False}), ()),
         (lambda: proportion([1e-6] * 13 + [1e-2], FLAT), range(9, 13)),
         (lambda: proportion(1e-6, FLAT, bias_ratio=0.01), range(9, 14)),  # biases move far

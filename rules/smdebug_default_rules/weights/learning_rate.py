@@ -235,6 +235,8 @@ class LearningRate(DefaultRule):
             return
         first, last = level(self.losses["first"][:5]), level(self.losses["last"][-10:])
         untrained = self.losses["first"][0]
+        if min(self.losses["first"] + self.losses["last"]) < 0 < max(self.losses["first"]):
+            return  # around zero, as that of a policy: such a loss neither rises nor stays where it was
         if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
             yield self._out_of_proportion(
                 f"is at most {largest:.2g}: at this learning rate the "
