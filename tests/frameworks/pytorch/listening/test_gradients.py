@@ -47,6 +47,28 @@ def test_accumulated_gradients_are_those_of_all_batches_so_far(run):
     assert sums == [1, 3, 6, 4, 9, 15]
 
 
+@pytest.mark.parametrize("other_steps_later", [True, False])
+def test_gradients_of_no_optimizer_are_those_before_the_model_is_reset(run, other_steps_later):
+    model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 4), nn.Linear(4, 1))
+    first = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    other = torch.optim.SGD(model[1].parameters(), lr=0.1) if other_steps_later else None
+    held = []
+    with hook_in(run, save_all=False, include_collections=["gradients"]) as hook:
+        hook.register_module(model)
+        for _ in range(4):
+            model(batch()[0]).sum().backward()
+            first.step()
+            if other is not None:
+                with torch.no_grad():
+                    model[1].weight.grad *= 2
+                other.step()
+            held.append([layer.weight.grad.numpy().copy() for layer in model])
+            model.zero_grad()
+    for step, expected in enumerate(held):
+        for number, value in enumerate(expected):
+            np.testing.assert_array_equal(gradient(run, f"Sequential_{number}.weight", step), value)
+
+
 def test_gradients_that_the_optimizer_of_another_part_leaves_are_those_of_the_last_backward(run):
     model = nn.Sequential(nn.Linear(8, 40), nn.Linear(40, 1))
     optimizers = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in model]

@@ -42,6 +42,10 @@ class Gradients:
         self._before: dict[int, _State | None] = {}
         self._kept: dict[int, Any] = {}
         self._handles: list[Any] = []
+        self._unused: frozenset[int] = frozenset()
+        """The parameters that an optimizer of ours has left, when their owners were sought."""
+        self._unowned: frozenset[int] = frozenset()
+        """Those of them that no optimizer has."""
 
     def __bool__(self) -> bool:
         """Whether any gradient is still expected."""
@@ -92,9 +96,38 @@ class Gradients:
                 if name is not None and parameter.grad is not None:
                     gradient = parameter.grad
                     used.append((name, gradient if scale is None else gradient / scale))
+        if used or self._due and self._is_ours(optimizer):
+            used += self._of_no_optimizer()
         self._record(used)
         if not self._due:
             self.forget()
+
+    def _of_no_optimizer(self) -> list[tuple[str, Any]]:
+        """Take gradients that nothing will use: a trainer resets those of the whole model after the step."""
+        left = frozenset(self._due)
+        if left != self._unused:
+            self._unused = left
+            owned = {
+                id(parameter)
+                for optimizer in (optimizers() if left else ())
+                for group in getattr(optimizer, "param_groups", ())
+                for parameter in group["params"]
+            }
+            self._unowned = left - owned
+        found = []
+        for key in [key for key in self._due if key in self._unowned]:
+            name, parameter = self._due[key]
+            if parameter.grad is not None and self._is_new(key, parameter.grad):
+                found.append((name, parameter.grad))
+                del self._due[key]
+        return found
+
+    def _is_new(self, key: int, gradient: torch.Tensor) -> bool:
+        """Whether a backward pass of this step has made the gradient, or added to it."""
+        if key not in self._before:
+            return False
+        before = self._before[key]
+        return before is None or before.is_past(gradient)
 
     def finish(self) -> None:
         """Record the gradients that no optimizer has used: the step is over."""
@@ -102,10 +135,8 @@ class Gradients:
         for key, (name, parameter) in self._due.items():
             if key in self._kept:
                 found.append((name, self._kept[key]))
-            elif key in self._before and parameter.grad is not None:
-                before = self._before[key]
-                if before is None or before.is_past(parameter.grad):
-                    found.append((name, parameter.grad))
+            elif parameter.grad is not None and self._is_new(key, parameter.grad):
+                found.append((name, parameter.grad))
         self._record(found)
         self.forget()
 
