@@ -20,7 +20,7 @@ FRAMEWORKS = {
     "pytorch": ["torch"],
     "tensorflow": ["tensorflow", "keras"],
     "xgboost": ["xgboost"],
-    "huggingface": ["transformers", "torch"],
+    "huggingface": ["transformers", "trl", "peft", "torch"],
     "lightning": ["lightning", "torch"],
     "jax": ["jax", "flax"],
     "mxnet": ["mxnet"],
