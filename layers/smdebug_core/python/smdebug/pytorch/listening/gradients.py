@@ -96,7 +96,7 @@ class Gradients:
                 if name is not None and parameter.grad is not None:
                     gradient = parameter.grad
                     used.append((name, gradient if scale is None else gradient / scale))
-        if used or self._due and self._is_ours(optimizer):
+        if used or (self._due and self._is_ours(optimizer)):
             used += self._of_no_optimizer()
         self._record(used)
         if not self._due:
