@@ -177,7 +177,7 @@ class TorchObserver:
         if self._twice is not None:
             begun = self._recorder.last_begun
             if begun is not None and begun.mode in TRAINING:
-                self._twice.begin_step(structure, model, begun.mode_step)
+                self._twice.begin_step(structure, model, begun.mode_step, parameters)
 
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
@@ -338,6 +338,8 @@ class TorchObserver:
             self._note_unregistered(self._structure.unregistered)
         state.rates = rates_of(optimizer)
         self._carry_rates(state.rates, state)
+        if self._twice is not None:
+            self._twice.before_update(optimizer, self._names)
 
     def _note_unregistered(self, unregistered: Unregistered) -> None:
         """Note which parameters outside of the models have gradients and no optimizer."""
@@ -373,7 +375,10 @@ class TorchObserver:
             if recorder.last_begun is None:
                 return
             mode, mode_step = recorder.last_begun[1:3]
-            has_closure = (len(args) > 1 or kwargs) and closure_of(args, kwargs) is not None
+            has_closure = bool(len(args) > 1 or kwargs) and closure_of(args, kwargs) is not None
+            if self._twice is not None and mode in TRAINING:
+                step = mode_step + recorder.passed
+                self._twice.after_update(optimizer, self._names, step, has_closure=has_closure)
             if has_closure or len(self._states) > 1:
                 self.accumulation.forget()
             elif mode is not _EVAL and mode is not _PREDICT:

@@ -1,5 +1,6 @@
-"""Computes the forward and backward pass of a step twice, where the user asks for it, and compares all bits.
+"""Computes a step twice, where the user asks for it, and compares all bits.
 
+Its forward and backward pass are computed again here; its update, and what is stored, `stored` compares.
 A device that is defective computes something else from the same numbers, without an error. Nothing that is
 measured once can show a small such difference.
 """
@@ -7,7 +8,7 @@ measured once can show a small such difference.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,10 @@ from smdebug.pytorch.listening.process import PROCESS
 from smdebug.pytorch.modules.layers import Layered
 from smdebug.pytorch.modules.names import class_name, name_of, unwrapped
 from smdebug.pytorch.ranks import rank_and_size
+from smdebug.pytorch.repeating.compared_digests import Digests, compared
 from smdebug.pytorch.repeating.forward_state import ForwardState
+from smdebug.pytorch.repeating.repeatable import has_bits, reason_against
+from smdebug.pytorch.repeating.stored import Stored, together
 from smdebug.pytorch.tensors.rows import digest_of
 from smdebug.saving.observations.step_observations import StepObservations
 from smdebug.saving.planning.default_plan import due_before
@@ -29,8 +33,6 @@ FIRST = 3
 """How many of the first saved steps are computed twice in any case. They say what is usual."""
 REPLAYS = 5
 """How often a pass that has given something else is computed again, to tell a moment from a defect."""
-
-_WHOLE = (torch.Tensor, nn.Parameter)
 
 Noted = list[tuple[str, torch.Tensor]]
 """Digests in the order in which they were computed, each with the name of its module or gradient."""
@@ -56,17 +58,30 @@ class ComputedTwice:
         self._done = 0
         self._ranks = rank_and_size()[1]
         self._open: _Pass | None = None
+        self._stored = Stored()
+        self._parameters: Sequence[tuple[str, torch.Tensor]] = ()
+        """Those of a step that is computed twice, until another one is saved."""
+        self._found: dict[str, Any] = {}
         PROCESS.add(self)
 
-    def begin_step(self, structure: Layered, model: nn.Module | None, step: int) -> None:
-        """Prepare for a forward and a backward pass to be computed twice, if it is time for that."""
-        self.close()
+    def begin_step(
+        self,
+        structure: Layered,
+        model: nn.Module | None,
+        step: int,
+        parameters: Sequence[tuple[str, torch.Tensor]],
+    ) -> None:
+        """Prepare for a step to be computed twice, if it is time for that."""
+        self._leave_passes()
+        self._parameters, self._found = (), {}
         if model is None or not step or not torch.is_grad_enabled() or not self._is_time(step):
+            self._stored.forget()
             return
         self._next, self._done = (step // self._every + 1) * self._every, self._done + 1
-        reason = _reason_against(model, structure, self._ranks)
+        self._parameters = parameters
+        reason = reason_against(model, structure, self._ranks)
         if reason is not None:
-            self._observations.note(computed_twice={"not": reason})
+            self._note({"not": reason})
             return
         self._open = _Pass(unwrapped(model), self._hook)
 
@@ -78,15 +93,46 @@ class ComputedTwice:
 
     def after_backward(self) -> None:
         """Compute again what the passes that have ended have computed."""
+        if self._parameters and self._hook.recorder.due:
+            self._stored.keep_gradients(self._parameters)
         passed = self._open
-        self.close()
+        self._leave_passes()
         if passed is not None:
             found = passed.repeated()
             if found is not None:
-                self._observations.note(computed_twice=found)
+                self._note(found)
+
+    def before_update(self, optimizer: Any, names: Mapping[int, str]) -> None:
+        """Compare what an optimizer is about to use, if its step is computed twice."""
+        if self._parameters:
+            try:
+                self._note(self._stored.before_update(optimizer, names))
+            except Exception as error:  # noqa: BLE001
+                self._hook.leave_out(error)
+
+    def after_update(self, optimizer: Any, names: Mapping[int, str], step: int, *, has_closure: bool) -> None:
+        """Compare what an optimizer has given, and keep it, if the next step is computed twice.
+
+        A closure computes the gradients within the update: they were not known before.
+        """
+        recorder = self._hook.recorder
+        if self._parameters and recorder.due and not has_closure:
+            self._note(self._stored.after_update(optimizer, names))
+        if recorder.next_may_be_due and self._is_time(step + 1):
+            self._stored.keep(optimizer, names)
+
+    def _note(self, found: Mapping[str, Any]) -> None:
+        if found:
+            self._found = together(self._found, found)
+            self._observations.note(computed_twice=self._found)
 
     def close(self) -> None:
         """Leave the model alone."""
+        self._leave_passes()
+        self._stored.forget()
+        self._parameters = ()
+
+    def _leave_passes(self) -> None:
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -99,8 +145,8 @@ class ComputedTwice:
 class _Digests(NamedTuple):
     """The digests of one computation."""
 
-    outputs: list[tuple[str, bytes]]
-    gradients: list[tuple[str, bytes]]
+    outputs: Digests
+    gradients: Digests
 
 
 class _Precision(NamedTuple):
@@ -219,7 +265,7 @@ class _Pass:
         for name in _Digests._fields:
             before = getattr(first, name)
             if before:
-                found[name] = _compared(before, [getattr(each, name) for each in again])
+                found[name] = compared(before, [getattr(each, name) for each in again])
         return found
 
     def _once_more(self) -> _Digests:
@@ -271,7 +317,7 @@ class _Pass:
         """Note the digests of all tensors in these values; the training continues whatever goes wrong."""
         try:
             with torch.no_grad():
-                whole = filter(_has_bits, self._hook.tensors_in(values))
+                whole = filter(has_bits, self._hook.tensors_in(values))
                 noted.extend((path, digest_of(each.detach())) for each in whole)
         except Exception as error:  # noqa: BLE001
             self._hook.leave_out(error)
@@ -336,44 +382,3 @@ def _fetched(outputs: Noted, gradients: Noted) -> _Digests:
     content = torch.stack([digest.to(device) for _, digest in noted]).cpu().numpy()
     known = [(path, row.tobytes()) for (path, _), row in zip(noted, content, strict=True)]
     return _Digests(known[: len(outputs)], known[len(outputs) :])
-
-
-def _compared(before: list[tuple[str, bytes]], again: list[list[tuple[str, bytes]]]) -> dict[str, Any]:
-    """What is equal: how many tensors; where they first differ, and what further computations have given."""
-    if again[0] == before:
-        return {"equal": len(before)}
-    differing = next(each for each in again if each != before)
-    pairs = zip(before, differing, strict=False)
-    where = next((path for (path, digest), other in pairs if (path, digest) != other), before[-1][0])
-    return {
-        "first": where,
-        "tensors": len(before),
-        "replays": len(again),
-        "as_before": again.count(before),
-        "results": len({tuple(each) for each in again}),
-    }
-
-
-def _has_bits(tensor: torch.Tensor) -> bool:
-    """Whether the tensor has all its values here, end to end."""
-    is_whole = type(tensor) in _WHOLE and tensor.layout is torch.strided
-    return is_whole and not (tensor.is_quantized or tensor.is_meta)
-
-
-def _reason_against(model: nn.Module, structure: Layered, ranks: int) -> str | None:
-    """Why a forward of this model is not computed twice; None if it can be."""
-    root, modules = unwrapped(model), [*model.modules()]
-    layers = structure.layers
-    if any(layer.is_in_graph or layer.module._compiled_call_impl is not None for layer in layers):
-        return "the model is compiled"
-    if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
-        return "the model is scripted"
-    if any(type(module).__name__ == "OptimizedModule" for module in modules):
-        return "the model is compiled"
-    if any(isinstance(module, nn.DataParallel) for module in modules):
-        return "the model runs on several devices at once (DataParallel)"
-    if not all(map(_has_bits, root.parameters())):
-        return "parameters of the model are sharded, quantised or have no values yet"
-    if ranks > 1 and any(isinstance(module, nn.SyncBatchNorm) for module in root.modules()):
-        return "its forward exchanges numbers with other ranks (SyncBatchNorm)"
-    return None

@@ -139,6 +139,11 @@ class Recorder:
         """Whether values were saved before the first step, and wait for it."""
         return bool(self._waiting)
 
+    @property
+    def next_may_be_due(self) -> bool:
+        """Whether something may be wanted at the next step."""
+        return not self._idle
+
     def set_mode(self, mode: ModeKeys) -> None:
         """Count the steps from the next one on for that mode."""
         clock = self._clock = self.clock.in_mode(mode)

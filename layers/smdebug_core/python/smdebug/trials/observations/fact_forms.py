@@ -222,12 +222,42 @@ OPTIMIZER = record(
     number=count,
     updates_before=count,
 )
+COMPUTED = record(
+    equal=count,
+    first=text,
+    tensors=count,
+    replays=count,
+    as_before=count,
+    results=count,
+)
+STORED = record(
+    after=number,
+    before=number,
+    changed=count,
+    equal=count,
+    first=text,
+    form=text,
+    place=count,
+    size=count,
+    tensors=count,
+    values=count,
+)
+AGAINST: Mapping[str, Any] = {"not": text}  # is no word for an argument
 FORMS: Mapping[str, Form] = {
     "activations": table(text),
     "arguments": record(booster=text, objective=text, scale_pos_weight=number),
     "attempt": count,
     "autocast": text,
     "backward_passes": count,
+    "computed_twice": record(
+        **AGAINST,
+        gradients=COMPUTED,
+        outputs=COMPUTED,
+        stored_gradients=STORED,
+        stored_state=STORED,
+        stored_weights=STORED,
+        update=COMPUTED,
+    ),
     "data": record(
         "shapes",
         labels=record(pairs={"classes_seen": tuple(BALANCE)}, **BALANCE),
