@@ -52,7 +52,11 @@ _ENTRIES = (
     ("layers", "ComputePrecision", "Layers that do not compute in the declared precision."),
     ("loss", "LossScale", "A loss scale of mixed precision that collapses."),
     ("values", "ElementCorruption", "Single values that no computation explains."),
-    ("values", "ComputedTwice", "Steps that give other bits when they are computed again."),
+    (
+        "values",
+        "ComputedTwice",
+        "Steps that give other bits when computed again, or whose memory changes.",
+    ),
     ("loss", "LossSpike", "A loss or an input that jumps at one step."),
     ("values", "NonFiniteValues", "Values that are not finite, or that grow without bound."),
     ("gradients", "GradientFlow", "Gradients that vanish before they reach the first layers."),

@@ -23,7 +23,7 @@ from tests.smdebug_default_rules.ranks.test_slow_rank import run as delayed
 from tests.smdebug_default_rules.slips import test_slips as slips
 from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
 from tests.smdebug_default_rules.test_nothing_to_learn import SKEWED, labelled
-from tests.smdebug_default_rules.values.test_computed_twice import SAME, VARYING, twice
+from tests.smdebug_default_rules.values import test_computed_twice as again
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
 from tests.smdebug_default_rules.weights.test_balanced_decay import held
 from tests.smdebug_default_rules.weights.test_choices import unchosen
@@ -360,7 +360,7 @@ RUNS = [
     ("Adapters", lambda: adapted(change=alike(("without_gradient",), ("Net_v.lora_A", "Net_v.lora_B")))),
     ("Adapters", lambda: adapted(change=trained_base)),
     ("RanksAlike", lambda: OfRanks(Ranks(2, _0=BOTH, _1=BOTH), range(2))),
-    ("ComputedTwice", lambda: OfRanks(twice(_1=SAME, _2=SAME, _3=VARYING), range(4))),
+    *(("ComputedTwice", lambda of=of: OfRanks(again.after_two(of), range(4))) for of in again.CHANGES),
     ("SlowRank", lambda: OfRanks(delayed(forward=0.4), range(10, 51, 10))),
     ("MissingRank", lambda: OfRanks(Ranks(2, _0=BOTH, _10=ALONE, _110=BOTH), (0, 5, 10, 110))),
     ("ReplicasDiffer", lambda: OfRanks(Differing(3, _0=("xp", "xp", "xp"), _1=("xp", "xp", "xq")), range(2))),

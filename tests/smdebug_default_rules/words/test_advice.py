@@ -16,6 +16,10 @@ from smdebug_default_rules.catalog import CATALOG
 from tests.smdebug_default_rules.test_words import SENTENCES
 from tests.smdebug_default_rules.words.more_runs import RUNS
 
+UNWRITTEN = (
+    "Its address and version counter stayed, so PyTorch has not written to it. At 2 earlier steps, no bit "
+    "had changed"
+)
 # rule: title, why, and the first words of what to try, of each of its runs
 SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "LossInput": [
@@ -844,6 +848,24 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
                 "At 2 earlier steps, all bits were the same twice",
             ),
             "Move the training to another device, from",
+        ),
+        (
+            "Weights on worker_0 changed in memory",
+            ("Net_fc1.weight: one bit of 2,048 values flipped, and 0.5 became 2", UNWRITTEN),
+            "Resume from the last checkpoint before this step, on another",
+        ),
+        (
+            "Gradients on worker_0 changed in memory",
+            (
+                "Net_fc1.weight: 600 of 2,048 values changed, side by side from within one row to another",
+                UNWRITTEN,
+            ),
+            "Resume from the last checkpoint before this step, on another",
+        ),
+        (
+            "Optimizer state on worker_0 changed in memory",
+            ("exp_avg of Net_fc1.weight: one bit of 2,048 values flipped, and 0.5 became 2", UNWRITTEN),
+            "Resume from the last checkpoint before this step, on another",
         ),
     ],
     "SlowRank": [

@@ -7,20 +7,22 @@ from bench.corruption import COURSES, KINDS, MOMENTS, Fault, alarms, course_of, 
 
 
 @pytest.mark.parametrize(
-    ("moment", "is_found"),
+    ("moment", "step", "is_found"),
     [
-        ("weights, between the passes", True),
-        ("activations, in the forward", True),
-        ("gradients, in the backward pass", True),
-        ("gradients, before the update", False),
+        ("weights, between steps", 40, True),
+        ("activations, in the forward", 40, True),
+        ("gradients, in the backward pass", 40, True),
+        ("gradients, before the update", 40, True),
+        ("optimizer state, before the update", 40, True),
+        ("gradients, before the update", 41, False),
     ],
 )
-def test_a_wrong_block_is_found_if_it_is_computed_and_not_if_it_is_given(tmp_path, moment, is_found):
-    fault = Fault(moment, KINDS[2], 40, np.random.default_rng(0))
+def test_a_wrong_block_is_found_at_a_step_that_is_computed_twice(tmp_path, moment, step, is_found):
+    fault = Fault(moment, KINDS[2], step, np.random.default_rng(0))
     losses = train("MLP", 0, str(tmp_path / "run"), fault)
     twin = train("MLP", 0, str(tmp_path / "twin"))
     assert fault.is_done
-    assert course_of(losses, twin, 40) in COURSES
+    assert course_of(losses, twin, step) in COURSES
     assert alarms(str(tmp_path / "run")).get("ComputedTwice") == (40 if is_found else None)
     assert alarms(str(tmp_path / "twin")) == {}
 

@@ -154,7 +154,8 @@ def start(
     step, CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
 
     With `compute_twice=1000`, one step in 1,000 of a PyTorch training is computed a second time, and all bits
-    are compared: a defective device gives others.
+    are compared: a defective device gives others. Weights, gradients and optimizer state are compared with
+    copies from before that step: defective memory changes them.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
