@@ -81,3 +81,14 @@ def extend(kept: MutableMapping[str, Any], steps: Floats, values: Floats) -> Non
         kept["first"] += values[:missing].tolist()
     kept["last"] = [*kept["last"], *values.tolist()][-LAST:]
     kept["step"] = int(steps[-1])
+
+
+def guessing(loss: Mapping[str, Any], classes: int) -> float:
+    """The cross entropy of guessing among so many classes, as this loss has it; infinite if that is unknown.
+
+    A criterion that sums, as of transformers, is divided by the number of labels: then the labels of this
+    batch count that often.
+    """
+    term = (loss.get("terms") or [{}])[0]
+    each = math.log(classes) * abs(loss.get("factor") or 1.0)
+    return each * (term.get("targets") or math.inf) if term.get("reduction") == "sum" else each

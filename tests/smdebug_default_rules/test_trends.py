@@ -105,6 +105,24 @@ def test_a_loss_at_chance_is_found_after_enough_steps(run):
     assert {finding.since for _, finding in found} == {0}
 
 
+SUM = {**TERM, "reduction": "sum", "targets": 20}
+
+
+@pytest.mark.parametrize(("loss", "is_stuck"), [(2.3, True), (1.2, False)])
+def test_a_sum_that_is_divided_by_the_number_of_labels_is_compared_with_guessing(run, loss, is_stuck):
+    run.facts["loss"] |= {"terms": [SUM], "factor": 1 / 20}
+    run.losses(*(loss + run.random.normal(0, 0.03, 160)))
+    found = run.evaluate("StuckLoss")
+    assert bool(found) is is_stuck
+    assert all("guessing among 10 classes gives 2.303" in finding.message for _, finding in found)
+
+
+def test_a_sum_of_an_unknown_number_of_labels_is_not_compared_with_guessing(run):
+    run.facts["loss"] |= {"terms": [{**SUM, "targets": None}], "factor": 1 / 20}
+    run.losses(*(2.3 + run.random.normal(0, 0.03, 160)))
+    assert run.evaluate("StuckLoss") == []
+
+
 def test_two_classes_may_stay_at_chance_for_longer(run):
     run.facts["loss"]["terms"] = [{**TERM, "classes": 2}]
     noise = np.random.default_rng(1).normal(0, 0.02, 230)
@@ -189,6 +207,12 @@ def test_micro_batches_that_are_added_up_are_found(run):
 def test_micro_batches_that_are_averaged_pass(run):
     run.facts["backward_passes"] = 4
     run.facts["loss"]["factor"] = 0.25
+    assert run.write(steps=3).evaluate("AccumulationScale") == []
+
+
+def test_a_sum_that_is_divided_by_its_labels_is_not_divided_twice(run):
+    run.facts["backward_passes"] = 4
+    run.facts["loss"] |= {"terms": [SUM], "factor": 1 / 16}  # labels of four batches, and 4 * 4 by chance
     assert run.write(steps=3).evaluate("AccumulationScale") == []
 
 

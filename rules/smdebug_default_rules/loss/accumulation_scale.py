@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -43,6 +44,8 @@ class AccumulationScale(DefaultRule):
         super().__init__(base_trial, action_str)
         self.seen_at: list[int] = []
         self.factor: float | None = None
+        self.is_sum = False
+        """Whether the criterion sums: the loss is divided by the number of its rows, too."""
         self.passes = 0
         self.scale: float | None = None
         self.others: dict[str, list[int]] = {}
@@ -52,6 +55,7 @@ class AccumulationScale(DefaultRule):
         loss = facts.get("loss")
         if loss and loss.get("terms"):
             self.factor = loss.get("factor")
+            self.is_sum = loss["terms"][0].get("reduction") == "sum"
         passes = facts.get("backward_passes")
         if not facts.get("optimizer_steps") or not passes or self.factor is None:
             self.looked = False
@@ -93,7 +97,7 @@ class AccumulationScale(DefaultRule):
 
     def _others(self, seen: ObservedStep, passes: int, is_steady: bool) -> Iterator[Finding]:
         """Judge passes whose losses are divided by their number, as they should be or once more."""
-        factor = abs(self.factor or 1.0)
+        factor = math.nan if self.is_sum else abs(self.factor or 1.0)
         is_twice = passes >= LEAST_PASSES and abs(factor * passes**2 - 1) < EXACT
         is_once = passes >= LEAST_PASSES and abs(factor * passes - 1) < EXACT
         now = {"twice": is_twice, "reset": is_once and seen.facts.get("reset_between_passes") is True}

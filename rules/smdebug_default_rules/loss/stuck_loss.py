@@ -149,7 +149,7 @@ class StuckLoss(DefaultRule):
         now = level(self.losses["last"])
         chance, share = math.nan, CHANCE
         if term.get("criterion") == CROSS_ENTROPY and self.classes > 1:
-            chance = len(terms) * math.log(self.classes) * abs(loss.get("factor") or 1.0)
+            chance = len(terms) * loss_history.guessing(loss, self.classes)
             share = CHANCE_OF_WEIGHTED if term.get("weighted") else CHANCE
             stuck = now > share * chance and now > (1 - FALL) * start
             what = f"guessing among {self.classes} classes gives {chance:.4g}"

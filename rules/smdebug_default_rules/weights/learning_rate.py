@@ -282,7 +282,7 @@ class LearningRate(DefaultRule):
         count, last = self.losses["count"], level(self.losses["last"])
         if count < LONG or not 0 < largest * count < LEAST_PATH or len(terms) != 1:
             return False
-        chance = math.log(self.classes) * abs(loss.get("factor") or 1) if self.classes > 1 else 0.0
+        chance = loss_history.guessing(loss, self.classes) if self.classes > 1 else 0.0
         return last > NO_BETTER_AT_ALL * first and last > LEARNT * chance and not self._is_rising()
 
     def _add_ratio(self, table: Parameters, apart: int) -> None:
