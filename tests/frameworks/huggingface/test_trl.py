@@ -2,7 +2,13 @@
 
 import pytest
 import torch
-from peft import LoraConfig
+from peft import (
+    AdaLoraConfig,
+    IA3Config,
+    LoraConfig,
+    PromptTuningConfig,
+    get_peft_model,
+)
 from trl import (
     DPOConfig,
     DPOTrainer,
@@ -188,6 +194,59 @@ def test_a_reward_model_is_healthy(tmp_path, way):
     config = {"made_by": RewardConfig, "max_length": 32}
     columns = ("chosen", "rejected")
     trial = trained(tmp_path, way, RewardTrainer, config, tiny_language.judge(), columns=columns)
+    assert problems(trial) == set()
+    assert_each_update_is_a_step(trial)
+
+
+PLACES = {"task_type": "CAUSAL_LM", "target_modules": ["q_proj", "v_proj"]}
+VARIANTS = {
+    "DoRA": {"peft_config": lora(use_dora=True)},
+    "a scale of its rank's root": {"peft_config": lora(use_rslora=True)},
+    "a head that is trained, too": {"peft_config": lora(modules_to_save=["lm_head"])},
+    "AdaLoRA": {
+        "peft_config": AdaLoraConfig(**PLACES, init_r=4, target_r=2, tinit=2, tfinal=2, total_step=STEPS)
+    },
+    "IA3": {
+        "peft_config": IA3Config(
+            task_type="CAUSAL_LM",
+            target_modules=["k_proj", "v_proj", "down_proj"],
+            feedforward_modules=["down_proj"],
+        ),
+        "config": {"learning_rate": 1e-2},
+    },
+    "a prompt": {
+        "peft_config": PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+        "config": {"learning_rate": 1e-2},
+    },
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_else_peft_attaches_is_healthy(tmp_path, variant):
+    trial = fine_tuned(tmp_path, "start", **VARIANTS[variant])
+    assert problems(trial) == set()
+    assert_each_update_is_a_step(trial)
+    assert trial.facts(3, modes.TRAIN)["loss"]["tokens"]["equal"] == [0.0, 1.0, 0.0]
+
+
+def test_adapters_that_take_turns_are_healthy(tmp_path):
+    names = [f"adapter{number}" for number in range(4)]
+    model = get_peft_model(tiny_language.language_model(), lora(), adapter_name=names[0])
+    for name in names[1:]:
+        model.add_adapter(name, lora())
+    vocabulary, data = tiny_language.tokenizer(), tiny_language.texts(8 * STEPS)
+    place = str(tmp_path / "run")
+    with smdebug.start(place):
+        optimizer = torch.optim.AdamW([p for name, p in model.named_parameters() if "lora" in name], 1e-3)
+        for step in range(STEPS):
+            model.set_adapter(names[step // 2 % 4])
+            rows = [row["prompt"] + row["completion"] for row in data.select(range(8 * step, 8 * step + 8))]
+            given = vocabulary(rows, padding=True, return_tensors="pt", return_token_type_ids=False)
+            labels = given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)
+            optimizer.zero_grad()
+            model(**given, labels=labels).loss.backward()
+            optimizer.step()
+    trial = create_trial(place)
     assert problems(trial) == set()
     assert_each_update_is_a_step(trial)
 
