@@ -44,11 +44,11 @@ class Training:
         self.before_update(self.step)
         self.optimizer.step()
 
-    def run(self, place, every=5):
+    def run(self, place, every=5, steps=STEPS):
         hook = smd.Hook(str(place), **({} if every is None else {"compute_twice": every}))
         hook.register_module(self.model)
         hook.follow_training_flag()
-        for self.step in range(STEPS):
+        for self.step in range(steps):
             rows = torch.randn(16, 8)
             self.between(self.step)
             self.update(

@@ -95,6 +95,35 @@ def flatten(training):
     nn.utils.vector_to_parameters(flat, training.model.parameters())
 
 
+def flipped(tensor):
+    """A copy, of which PyTorch itself has changed one bit."""
+    bits = tensor.detach().clone().view(torch.int32)
+    bits[3, 5] ^= 1 << 26
+    return bits.view(torch.float32)
+
+
+def flip_by_pytorch(training):
+    """The version counter tells that PyTorch did it."""
+    training.model[2].weight.detach().view(torch.int32)[3, 5] ^= 1 << 26
+
+
+def flip_elsewhere(training):
+    """The weights lie in other memory."""
+    training.model[2].weight.data = flipped(training.model[2].weight)
+
+
+def flip_state(training):
+    """The state is another tensor."""
+    state = training.optimizer.state[training.model[2].weight]
+    state["exp_avg"] = flipped(state["exp_avg"])
+
+
+def turn_signs(training):
+    """One bit of each of two tensors changes."""
+    for at in (0, 2):
+        training.model[at].weight.data[3, 5] *= -1
+
+
 def restart_momentum(training):
     for state in training.optimizer.state.values():
         state["exp_avg"].data.zero_()
@@ -121,6 +150,10 @@ BETWEEN = {
     "write a block": write((slice(2, 9), slice(3, 20))),
     "flatten": flatten,
     "restart momentum": restart_momentum,
+    "turn signs": turn_signs,
+    "flip by PyTorch": flip_by_pytorch,
+    "flip elsewhere": flip_elsewhere,
+    "flip state": flip_state,
     "forget the state": lambda training: training.optimizer.state.clear(),
     "reset gradients": lambda training: training.optimizer.zero_grad(set_to_none=False),
 }

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_, parametrizations
 
+from smdebug.pytorch.repeating import stored_copies
+from smdebug.pytorch.repeating.stored import Stored, together
 from tests.frameworks.pytorch.repeating.stored_training import (
     AT,
     CHECKED,
@@ -202,7 +204,9 @@ class Alternating(Training):
 def test_trainings_of_other_forms_draw_no_finding(tmp_path, kind):
     kind().run(tmp_path / "a")
     assert findings(tmp_path / "a") == []
-    assert facts(tmp_path / "a")
+    updates = [fact["update"] for fact in facts(tmp_path / "a").values() if "update" in fact]
+    assert bool(updates) == (kind is not Closure)
+    assert all(update.keys() == {"equal"} for update in updates)
 
 
 def test_an_optimizer_that_calls_hooks_is_not_repeated(tmp_path):
@@ -220,3 +224,44 @@ def test_what_is_stored_is_compared_even_if_the_model_is_compiled(tmp_path):
     training.between = lambda step: step == AT and flip(training.model._orig_mod[2].weight, 40)
     training.run(tmp_path / "a")
     assert [(each.since, each.value) for each in findings(tmp_path / "a")] == [(AT, 1)]
+
+
+def test_no_more_is_copied_than_fits(tmp_path, monkeypatch):
+    """The second layer's weights are the largest tensor, of 2,048 bytes."""
+    monkeypatch.setattr(stored_copies, "MOST_BYTES", 2047)
+    training = Training()
+    training.between = lambda step: step == AT and flip(training.model[2].weight, 77)
+    training.run(tmp_path / "a")
+    assert [fact["stored_weights"] for fact in facts(tmp_path / "a").values()] == [{"equal": 5}] * len(
+        CHECKED
+    )
+    assert findings(tmp_path / "a") == []
+
+
+def test_copies_are_kept_for_a_step_that_is_computed_twice_alone(tmp_path, monkeypatch):
+    kept = []
+    keep = Stored.keep
+    training = Training()
+    monkeypatch.setattr(Stored, "keep", lambda *of: kept.append(training.step) or keep(*of))
+    training.run(tmp_path / "a", steps=32)
+    assert kept == [step - 1 for step in (*CHECKED, 30)]
+
+
+EQUAL, CHANGED = {"equal": 2}, {"first": "a", "form": "bit"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        (EQUAL, EQUAL, {"equal": 4}),
+        (EQUAL, CHANGED, CHANGED),
+        (CHANGED, EQUAL, CHANGED),
+        (CHANGED, {**CHANGED, "first": "b"}, CHANGED),
+        ("the model is compiled", "the model is scripted", "the model is compiled"),
+    ],
+)
+def test_what_was_found_of_two_optimizers_is_put_together(first, second, both):
+    assert together({"update": EQUAL, "stored_weights": first}, {"stored_weights": second}) == {
+        "update": EQUAL,
+        "stored_weights": both,
+    }
