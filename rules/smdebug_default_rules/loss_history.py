@@ -90,5 +90,5 @@ def guessing(loss: Mapping[str, Any], classes: int) -> float:
     batch count that often.
     """
     term = (loss.get("terms") or [{}])[0]
-    each = math.log(classes) * abs(loss.get("factor") or 1.0)
-    return each * (term.get("targets") or math.inf) if term.get("reduction") == "sum" else each
+    each: float = math.log(classes) * abs(loss.get("factor") or 1.0)
+    return each * float(term.get("targets") or math.inf) if term.get("reduction") == "sum" else each
