@@ -4,8 +4,8 @@
 # `make test-system` runs the tests of the whole, which tests/conftest.py marks `system`: the application on a local
 # stack, every block of the documentation, the page in a browser. `make test` runs all others; ARGS with a path, that.
 SYSTEM_ROOMS := tests/docs tests/e2e tests/infra tests/local_aws tests/reports tests/smoke tests/ui
-# They wait for other processes half of the time: three for two cores.
-SYSTEM_WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# Tests that wait for other processes half of the time: three for two cores.
+WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 # `make test` and `make test-system` run everything on the oldest version of Python. `make test-version` runs on a later
 # one what may differ there. A version between runs what leans on the interpreter: threads, processes, files, imports.
 BETWEEN_ROOMS := companion config files saving storage test_import_effects.py
@@ -97,7 +97,7 @@ test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 
 test-system: $(READY) ##+ run the tests of the whole: a local stack, the documentation, the page in a browser
 	@$(if $(BROWSER),,echo "Chromium was not found: tests that open the page in a browser are skipped.")
-	@$(BIN)/python -m pytest -q -n $(SYSTEM_WORKERS) --dist worksteal -m "system $(if $(BROWSER),,and not browser)" \
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "system $(if $(BROWSER),,and not browser)" \
 		$(SYSTEM_ROOMS) $(ARGS)
 
 test-version: $(READY) ##+ run the tests whose result may depend on the version of Python
@@ -139,7 +139,7 @@ test-mxnet: $(MXNET_READY) ##+ run the hooks' tests on MXNet, which needs an env
 
 test-newest: $(FRAMEWORKS_READY) ##+ run the hooks' tests on the newest frameworks
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
-		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
+		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/frameworks $(ARGS)
 
 test-oldest: $(OLDEST_READY) ##+ run the hooks' tests on the oldest supported PyTorch
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
