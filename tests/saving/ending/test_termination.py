@@ -54,6 +54,7 @@ def test_the_losses_since_the_last_saved_step_are_written(tmp_path):
     assert "Saved 12 of 14 steps" in done.stdout
     assert losses(tmp_path) == list(range(14))
     assert not has_ended(tmp_path)
+    assert create_trial(str(tmp_path)).state == "failed"
     assert not (tmp_path / "claim.smd").exists()
 
 

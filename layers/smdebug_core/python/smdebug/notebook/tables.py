@@ -27,7 +27,7 @@ def run_html(trial: Trial) -> str:
     span = f"{len(steps):,} ({steps[0]:,} to {steps[-1]:,})" if steps else "none so far"
     rows: list[tuple[str, str]] = [
         ("run", trial.path),
-        ("state", "ended" if trial.loaded_all_steps else "not ended"),
+        ("state", trial.state),
         ("saved steps", span),
         *([("missing steps", str(missing))] if (missing := trial.missing_steps) else []),
         ("workers", str(trial.num_workers)),

@@ -186,7 +186,7 @@ def listed_run(path: str, name: str) -> ListedRun:
     return ListedRun(
         path,
         name,
-        state="ended" if trial.loaded_all_steps else "not ended",
+        state=trial.state,
         steps=len(steps),
         last_step=steps[-1] if steps else None,
         loss=None if loss is None else loss.last,

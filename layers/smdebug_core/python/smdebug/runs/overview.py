@@ -66,7 +66,8 @@ class Overview:
     """A run at a glance."""
 
     path: str
-    ended: bool
+    state: str
+    """`ended`, `failed` or `not ended`."""
     num_workers: int
     workers: tuple[str, ...]
     steps: tuple[StepsOf, ...]
@@ -100,6 +101,11 @@ class Overview:
         return sum(steps.count for steps in self.steps)
 
     @property
+    def ended(self) -> bool:
+        """Whether the training came to its end."""
+        return self.state == "ended"
+
+    @property
     def loss(self) -> TrainingLoss | None:
         """The loss of the training; None if there is none, or it was not read."""
         return self.losses[0] if self.losses else None
@@ -115,6 +121,7 @@ class Overview:
         """As JSON has it."""
         return {
             "path": self.path,
+            "state": self.state,
             "ended": self.ended,
             "num_workers": self.num_workers,
             "workers": list(self.workers),
@@ -176,7 +183,7 @@ def overview_of(
     counts = Counter(name for collections in members.values() for name in collections)
     return Overview(
         path=trial.path,
-        ended=trial.loaded_all_steps and attempt == newest,
+        state=trial.state if attempt == newest else "not ended",
         num_workers=trial.num_workers,
         workers=tuple(trial.workers()),
         steps=_steps(trial),

@@ -38,3 +38,12 @@ def read_closing_notes(storage: Storage, workers: Iterable[str]) -> dict[str, Cl
         for worker, each in worked.items()
         if each.note is not None and each.attempt.training_run == newest
     }
+
+
+def has_failed(storage: Storage, workers: int) -> bool:
+    """Return whether the first or the last worker says that its training raised or was terminated."""
+    try:
+        notes = read_closing_notes(storage, {"worker_0", f"worker_{workers - 1}"})
+    except SMDebugError:  # whoever reads more is told why
+        return False
+    return any(note.failed_at is not None for note in notes.values())

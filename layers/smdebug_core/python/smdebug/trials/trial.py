@@ -383,6 +383,15 @@ class Trial(Observed, ShownRun):
         return self._run.progress.ended
 
     @property
+    def state(self) -> str:
+        """How the run stands: `ended`; `failed`, if the training raised or was terminated; or `not ended`."""
+        from smdebug.trials.closing_reading import has_failed
+
+        if self.loaded_all_steps:
+            return "ended"
+        return "failed" if has_failed(self.storage, self.observations.expected_workers) else "not ended"
+
+    @property
     def workers_for_global_step(self) -> dict[int, set[str]]:
         """The workers that have written each global step."""
         return {step: set(workers) for step, workers in list(self.index.workers_by_step.items())}

@@ -63,6 +63,7 @@ class Inspection(TypedDict):
     """What a run holds."""
 
     path: str
+    state: Literal["ended", "failed", "not ended"]
     ended: bool
     num_workers: int
     workers: list[str]
@@ -200,7 +201,7 @@ class ListedRun(TypedDict):
 
     path: str
     name: str
-    state: str
+    state: Annotated[str, "`ended`, `failed`, `not ended` or `unreadable`"]
     steps: int
     last_step: int | None
     loss: float | None

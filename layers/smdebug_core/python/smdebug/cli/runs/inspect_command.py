@@ -137,7 +137,7 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
     from smdebug.mode_keys import ModeKeys
     from smdebug.runs.training_loss import loss_in_words
 
-    state = "ended" if run.ended else "not ended"
+    state = run.state
     if len(run.attempts) > 1:
         state = f"attempt {run.attempt} of {len(run.attempts)}, {state}"
     expected = run.num_workers + run.digest_workers

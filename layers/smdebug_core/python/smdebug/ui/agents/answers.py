@@ -73,7 +73,7 @@ def diagnosis_answer(run: Seen, found: Diagnosis, loss: TrainingLoss | None) -> 
         "note": NOTE,
         "run": marked(run.name),
         "verdict": verdict_of(found),
-        "state": "ended" if trial.loaded_all_steps else "not ended",
+        "state": trial.state,
         "steps": len(steps),
         "last_step": steps[-1] if steps else None,
         "loss": _loss(loss),

@@ -150,7 +150,9 @@ def state_of(trial: Trial, steps: Sequence[int], *, ended: bool) -> str:
     """Return the state of a run: while it is `reading`, there are more steps than those."""
     if trial.has_more_files:
         return "reading"
-    return "ended" if ended else "training" if steps else "waiting"
+    if ended or not steps:
+        return "ended" if ended else "waiting"
+    return "failed" if trial.state == "failed" else "training"
 
 
 def timed(glance: Glance, trial: Trial, steps: Sequence[int]) -> Glance:

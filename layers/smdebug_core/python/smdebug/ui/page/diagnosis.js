@@ -95,7 +95,7 @@ export class Diagnosis {
    */
   withoutIssues(run, failed) {
     const passed = run.rules.filter((rule) => rule.state === "passed").length;
-    const isAll = run.state === "ended" && run.steps_checked >= run.steps;
+    const isAll = (run.state === "ended" || run.state === "failed") && run.steps_checked >= run.steps;
     const soFar = isAll ? "" : ` up to step ${count(run.last_step)}`;
     if (run.steps_checked && passed && run.missing)
       return card(

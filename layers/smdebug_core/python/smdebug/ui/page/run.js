@@ -117,7 +117,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   async function refresh() {
     run = await get(`run/${id}`);
     head.show(run);
-    const isOver = run.state === "ended" || run.state === "gone";
+    const isOver = ["ended", "failed", "gone"].includes(run.state);
     actions.forEach((each) => (each.disabled = isOver && each.dataset.of === "training"));
     diagnosis.show(run);
     time.onsets = run.issues.map((issue) => ({ step: issue.since }));

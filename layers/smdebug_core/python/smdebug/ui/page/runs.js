@@ -12,7 +12,7 @@ import { sparkline } from "./sparkline.js";
 
 const ROW = 34;
 const GROUPS = { [BY_TAG]: "tag", [BY_NAME]: "name" };
-const STATES = ["all", "with problems", "training", "ended", "unreadable"];
+const STATES = ["all", "with problems", "training", "failed", "ended", "unreadable"];
 
 // Columns of parameters, unless others are chosen.
 const mostColumns = () =>

@@ -12,6 +12,9 @@ MOST_FAILURES = 3
 """After this many runs in a row that could not be checked, no more are tried."""
 
 
+_CHECKED = ("training", "failed", "ended", "unknown")
+
+
 class Checks:
     """The state of the background work. This class decides; a thread of the server does the work."""
 
@@ -34,7 +37,11 @@ class Checks:
             return "done"
         if glance.issues is not None and glance.checked >= glance.steps:
             return "done"
-        if not self.is_on or glance.state not in ("training", "ended", "unknown") or not glance.steps:
+        if (
+            not self.is_on
+            or glance.state not in ("training", "failed", "ended", "unknown")
+            or not glance.steps
+        ):
             return "done" if glance.issues is not None else "off"
         return "waiting"
 
