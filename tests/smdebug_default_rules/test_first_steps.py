@@ -202,6 +202,17 @@ def test_an_unused_layer_in_the_middle_passes(run):
     assert run.evaluate("UnreachedParameters") == []
 
 
+@pytest.mark.parametrize(("rate", "skipped"), [(0.0, False), (0.1, True)])
+def test_steps_that_change_nothing_say_nothing_of_layers_without_a_gradient(run, rate, skipped):
+    for step in range(4):
+        is_first_change = step == 3  # from the next step on what was zero lets the gradient pass
+        run.rate, run.facts["update_skipped"] = (0.1, False) if is_first_change else (rate, skipped)
+        del run.kinds["gradients"]["gradient/Net_0.weight"]
+        run.kinds["updates"]["update/Net_0.weight"][:] = 0
+        run.write()
+    assert run.write(steps=3).evaluate("UnreachedParameters") == []
+
+
 def test_a_layer_that_the_optimizer_lacks_is_found(run):
     run.lasting["optimizers"][0]["groups"][0]["parameters"] = list(PARAMETERS[2:])
     found = run.write(steps=2).evaluate("UnreachedParameters")

@@ -11,6 +11,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
 from smdebug_default_rules.weights import choices, idle_optimizers, zero_gradients
 
@@ -88,7 +89,10 @@ class UnreachedParameters(DefaultRule):
         if not seen.facts.get("optimizer_steps") or table is None:
             self.looked = False
             return
-        self.steps += 1
+        rates = newest_rates(seen)
+        # An adapter that begins at zero, and stays so, keeps the gradient from the matrix before it.
+        changes = not seen.facts.get("update_skipped") and (not rates or any(rates.values()))
+        self.steps += changes
         self.first = seen.step if self.first is None else self.first
         yield from self._unregistered(seen)
         reached = set(self.reached)

@@ -151,6 +151,11 @@ def test_accumulated_batches_of_fine_tuning_are_one_step(tmp_path):
     assert trial.facts(3, modes.TRAIN)["backward_passes"] == 2
 
 
+def test_adapters_of_which_a_rate_that_warms_up_changes_nothing_at_first_are_healthy(tmp_path):
+    trial = fine_tuned(tmp_path, "start", config={"warmup_steps": 6}, peft_config=lora())
+    assert problems(trial) == set()
+
+
 def test_an_evaluation_of_a_fused_head_has_its_loss(tmp_path):
     config = {"eval_strategy": "steps", "eval_steps": 4}
     data = tiny_language.texts(16).select_columns(["prompt", "completion"])
