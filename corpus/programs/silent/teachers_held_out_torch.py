@@ -100,3 +100,85 @@ def representations_of_a_network_that_follows(seed: int) -> None:
         optimizer.step()
         if step % 20 == 19:
             target.load_state_dict(online.state_dict())
+
+
+# Networks that were to follow the trained one
+
+
+class Critics(nn.Module):
+    """Two critics of an action."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 1))
+        self.second = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def forward(self, states: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        given = torch.cat([states, actions], 1)
+        return self.first(given), self.second(given)
+
+
+@fault(
+    "no gradient",
+    r"^(Critics|Sequential)_",
+    visible_from=900,
+    onset=1,
+    source="TD3 whose averages are never loaded",
+    held_out=True,
+)
+def averages_of_critics_that_are_never_loaded(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    actor = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 1), nn.Tanh())
+    critics = Critics()
+    slow_actor, slow_critics = copy.deepcopy(actor), copy.deepcopy(critics)
+    of_actor = torch.optim.Adam(actor.parameters(), 5e-4)
+    of_critics = torch.optim.Adam(critics.parameters(), 1e-3)
+    wanted = torch.randn(4, 1)
+    for step in range(900):
+        states = torch.randn(64, 4)
+        actions = (actor(states) + 0.2 * torch.randn(64, 1)).clamp(-1, 1).detach()
+        rewards = -((actions - torch.tanh(states @ wanted)) ** 2)
+        later = states + 0.2 * torch.randn(64, 4)
+        with torch.no_grad():
+            target = rewards + 0.9 * torch.min(*slow_critics(later, slow_actor(later)))
+        first, second = critics(states, actions)
+        of_critics.zero_grad()
+        (F.mse_loss(first, target) + F.mse_loss(second, target)).backward()
+        of_critics.step()
+        if step % 2:
+            of_actor.zero_grad()
+            (-critics(states, actor(states))[0].mean()).backward()
+            of_actor.step()
+            for model, slow in ((actor, slow_actor), (critics, slow_critics)):
+                new, old = model.state_dict(), slow.state_dict()
+                averages = {name: 0.995 * old[name] + 0.005 * new[name] for name in new}
+                if not faulty:
+                    slow.load_state_dict(averages)
+
+
+@fault(
+    "no gradient",
+    r"^Images_convolution",
+    visible_from=650,
+    onset=1,
+    source="mean teacher with a decay of 1",
+    held_out=True,
+)
+def mean_teacher_with_a_decay_of_one(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    student, teacher = Images(8, 0.0), Images(8, 0.0)
+    teacher.load_state_dict(student.state_dict())
+    for parameter in teacher.parameters():
+        parameter.detach_()
+    optimizer = torch.optim.SGD(student.parameters(), 0.05, momentum=0.9)
+    decay = 1.0 if faulty else 0.99
+    for some, expected in batches(*digit_images(), size=48, seed=seed, epochs=20):
+        output = student(some + 0.2 * torch.randn_like(some))
+        with torch.no_grad():
+            wanted = teacher(some + 0.2 * torch.randn_like(some)).softmax(1)
+        loss = F.cross_entropy(output[:12], expected[:12]) + 3 * F.mse_loss(output.softmax(1), wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for ours, theirs in zip(teacher.parameters(), student.parameters(), strict=True):
+            ours.data.mul_(decay).add_(theirs.data, alpha=1 - decay)

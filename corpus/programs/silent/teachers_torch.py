@@ -161,3 +161,81 @@ def large_language_model_that_teaches_with_dropout(seed: int, faulty: bool) -> N
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+# Networks that were to follow the trained one
+
+
+class Values(nn.Module):
+    """The values of three actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 48), nn.Linear(48, 3)
+
+    def forward(self, states: Tensor) -> Tensor:
+        output: Tensor = self.head(torch.relu(self.body(states)))
+        return output
+
+
+@fault(
+    "no gradient",
+    r"^Values_body",
+    visible_from=800,
+    onset=1,
+    source="DQN whose target network is never synchronised",
+    held_out=False,
+)
+def target_network_that_is_never_copied(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    values, target = Values(), Values()
+    target.load_state_dict(values.state_dict())
+    optimizer = torch.optim.Adam(values.parameters(), 1e-3)
+    for step in range(800):
+        states = torch.randn(32, 4)
+        rewards, later = (states[:, 0] > 0).float(), 0.8 * states + 0.5 * torch.randn(32, 4)
+        with torch.no_grad():
+            wanted = rewards + 0.9 * target(later).max(1).values
+        taken = values(states).gather(1, torch.randint(3, (32, 1))).squeeze(1)
+        optimizer.zero_grad()
+        F.smooth_l1_loss(taken, wanted).backward()
+        optimizer.step()
+        if not faulty and step % 300 == 299:
+            target.load_state_dict(values.state_dict())
+
+
+@healthy(held_out=False)
+def policy_that_keeps_to_an_untrained_reference(seed: int) -> None:
+    """A small language model learns preferences; the reference is a copy that stays on purpose."""
+    torch.manual_seed(seed)
+    policy = Model(1, 0.0)
+    reference = copy.deepcopy(policy).eval().requires_grad_(False)
+    optimizer = torch.optim.AdamW(policy.parameters(), 1e-3)
+
+    def likelihood(model: nn.Module, ids: Tensor) -> Tensor:
+        scores: Tensor = model(ids[:, :-1]).log_softmax(-1)
+        return scores.gather(-1, ids[:, 1:, None]).sum((1, 2))
+
+    for _ in range(550):
+        asked = torch.randint(4, WORDS, (12, 4))
+        chosen = torch.cat([asked, asked.flip(1)], 1)
+        rejected = torch.cat([asked, torch.randint(4, WORDS, (12, 4))], 1)
+        with torch.no_grad():
+            before = likelihood(reference, chosen) - likelihood(reference, rejected)
+        margin = likelihood(policy, chosen) - likelihood(policy, rejected) - before
+        optimizer.zero_grad()
+        (-F.logsigmoid(0.1 * margin).mean()).backward()
+        optimizer.step()
+
+
+@healthy(held_out=False)
+def target_that_is_random_on_purpose(seed: int) -> None:
+    """What a network of random weights gives is learnt: where that fails, states are new."""
+    torch.manual_seed(seed)
+    target, model = Values().requires_grad_(False), Values()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(600):
+        states = torch.randn(32, 4)
+        optimizer.zero_grad()
+        F.mse_loss(model(states), target(states)).backward()
+        optimizer.step()

@@ -13,11 +13,10 @@ from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
-from smdebug_default_rules.weights import choices, idle_optimizers, zero_gradients
+from smdebug_default_rules.weights import choices, idle_optimizers, still_copies, zero_gradients
+from smdebug_default_rules.weights.fresh_weights import are_fresh, is_drawn
 
 LEAST_STEPS = 2
-EVEN = 0.1
-"""How far the spread of freshly drawn weights is from that of their distribution, at most."""
 
 
 _DETACHED = (
@@ -55,8 +54,9 @@ class UnreachedParameters(DefaultRule):
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
     several results and no loss is computed from one of them, when a router gets no gradient although its
     experts learn, when one row of a table of positions is used for all tokens, when all gradients have been
-    exactly zero since the training began, and when an optimizer never makes a step although its gradients are
-    reset.
+    exactly zero since the training began, when an optimizer never makes a step although its gradients are
+    reset, and when a copy of the untrained model that gives the targets, such as a target network, never
+    changes.
     """
 
     cause = "no gradient"
@@ -81,6 +81,10 @@ class UnreachedParameters(DefaultRule):
         """Whether any gradient was not zero so far."""
         self.idle = idle_optimizers.empty()
         """What is known of optimizers that have made no step."""
+        self.copy = still_copies.empty()
+        """What is known of a copy of the model that gives the targets."""
+        self.is_fresh: bool | None = None
+        """Whether the model began with weights that nobody had trained."""
         self.placed: dict[str, int] = {}
         """At how many saved steps in a row a table of positions was used for a single one."""
 
@@ -119,6 +123,11 @@ class UnreachedParameters(DefaultRule):
             return
         idle_optimizers.extend(self.idle, seen, table)
         yield from self._idle()
+        if self.is_fresh is None:
+            self.is_fresh = are_fresh(table, ~table.is_frozen)
+        if self.is_fresh:
+            still_copies.extend(self.copy, seen, table)
+            yield from self._still()
         yield from self._choices(seen, table, reached)
         if self.steps < LEAST_STEPS:
             return
@@ -181,9 +190,15 @@ class UnreachedParameters(DefaultRule):
         )
 
     def invoke_at_end(self, step: int) -> bool:
-        """Report optimizers that have made no step: as long as the run goes on, they may begin later."""
-        self.findings = [*self._idle(at_end=True)]
+        """Report what has not begun: as long as the run goes on, it may later."""
+        self.findings = [*self._idle(at_end=True), *self._still(at_end=True)]
         return bool(self.findings)
+
+    def _still(self, *, at_end: bool = False) -> Iterator[Finding]:
+        for copy in still_copies.found(self.copy, at_end=at_end):
+            yield self._finding(
+                copy.of, copy.message, copy.seen, still_copies.TITLE, copy.why, *still_copies.ADVICE
+            )
 
     def _idle(self, *, at_end: bool = False) -> Iterator[Finding]:
         for idle in idle_optimizers.found(self.idle, at_end=at_end):
@@ -274,7 +289,7 @@ class UnreachedParameters(DefaultRule):
         normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
         frozen = where(weights & table.is_frozen)
         # Of a trained model, it may be enough to tune the biases.
-        is_found = normalises or all(_is_drawn(table, place) for place in frozen)
+        is_found = normalises or all(is_drawn(table, place) for place in frozen)
         return [table.names[place] for place in frozen] if is_found else []
 
     def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
@@ -326,11 +341,3 @@ class UnreachedParameters(DefaultRule):
 
 def _counted(count: int) -> str:
     return "1 parameter" if count == 1 else f"{count} parameters"
-
-
-def _is_drawn(table: Parameters, place: int) -> bool:
-    """Whether a weight is as the framework draws it: even between -b and b, with b = 1 / sqrt(inputs)."""
-    bound = (table.units[place] / table.sizes[place]) ** 0.5
-    ends = -table.column("min")[place] / bound, table.column("max")[place] / bound
-    is_even = abs(table.column("std")[place] * 3**0.5 / bound - 1) < EVEN
-    return bool(is_even and all(1 - 2 * EVEN < end < 1.001 for end in ends))

@@ -144,6 +144,7 @@ EVERY_FACT = {
     "shapes": [[32, 8]],
     "steps_apart": 1,
     "stops_early": False,
+    "copied_model": {"is_same": True, "model": "Net", "of": "Net_0.weight"},
     "strong_dropout": {"module": "1", "rate": 0.9},
     "teacher": {
         "calls": 1,

@@ -187,6 +187,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("2 of 3 weights belong to it, and had gradients at 10 saved steps in a row",),
             "Call step() of this optimizer, too, after",
         ),
+        (
+            "A copy of the model never follows it",
+            ("Its weights are as they were at the start at 10 saved steps in a row",),
+            "Update it in the loop, under torch.no_grad()",
+        ),
     ],
     "ModuleModes": [
         (

@@ -19,6 +19,7 @@ from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.listening.optimizers import after_steps, optimizers
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
+from smdebug.pytorch.modules.copies import Copies
 from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.absolute_errors import AbsoluteErrors
@@ -127,10 +128,12 @@ class TorchObserver:
         self._absolute = AbsoluteErrors(hook.recorder, hook.leave_out)
         self._attention = Attention()
         self._dropout = Dropout(hook, observations)
+        self._copies = Copies(hook.leave_out)
         self.phases = phases_of(hook.recorder, hook.leave_out)
         self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0
         self._handles: list[Any] = []
+        self._sees_calls = sees_optimizers
         if sees_optimizers:  # callbacks would change a graph that contains their steps
             self._handles = [after_steps(_after_step_of(self))]
         PROCESS.add(self)
@@ -143,6 +146,7 @@ class TorchObserver:
     def close(self) -> None:
         """Stop observing."""
         PROCESS.discard(self)
+        self._copies.close()
         if self._twice is not None:
             self._twice.close()
         for handle in self._handles:
@@ -174,10 +178,13 @@ class TorchObserver:
             self._updates.before_step(parameters)
         self._note_optimizers()
         self._idle.begin_step(parameters, self._optimizers)
+        begun = self._recorder.last_begun
+        if begun is None or begun.mode not in TRAINING:
+            return
+        if self._sees_calls and (copy := self._copies.begin_step(parameters, structure.module_ids)):
+            note.note(copied_model=copy)
         if self._twice is not None:
-            begun = self._recorder.last_begun
-            if begun is not None and begun.mode in TRAINING:
-                self._twice.begin_step(structure, model, begun.mode_step, parameters)
+            self._twice.begin_step(structure, model, begun.mode_step, parameters)
 
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""

@@ -258,6 +258,7 @@ FORMS: Mapping[str, Form] = {
         stored_weights=STORED,
         update=COMPUTED,
     ),
+    "copied_model": whole(is_same=flag, model=text, of=text),
     "data": record(
         "shapes",
         labels=record(pairs={"classes_seen": tuple(BALANCE)}, **BALANCE),
