@@ -285,6 +285,7 @@ def tied_weights(seed: int) -> float:
 def fine_tuning_with_frozen_layers(seed: int) -> float:
     torch.manual_seed(seed)
     model = classifier()
+    train_classifier(model, torch.optim.Adam(model.parameters(), 2e-3), seed + 1, epochs=4)
     for parameter in [*model[0].parameters(), *model[3].parameters()]:
         parameter.requires_grad_(False)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -146,3 +146,44 @@ def resumed_with_everything(seed: int) -> None:
             "optimizer": optimizer.state_dict(),
             "schedule": schedule.state_dict(),
         }
+
+
+class OfImages(nn.Module):
+    """A classifier of images with normalisation, as libraries of models initialise them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, 12, 3, 1, 1, bias=False)
+        self.second = nn.Conv2d(12, 16, 3, 2, 1, bias=False)
+        self.norm, self.last_norm = nn.BatchNorm2d(12), nn.BatchNorm2d(16)
+        self.head = nn.Linear(16, 10)
+        for convolution in (self.first, self.second):
+            nn.init.kaiming_normal_(convolution.weight, mode="fan_out")
+
+    def forward(self, images: Tensor) -> Tensor:
+        hidden = self.last_norm(self.second(self.norm(self.first(images)).relu())).relu()
+        output: Tensor = self.head(hidden.mean((2, 3)))
+        return output
+
+
+@fault(
+    "no gradient",
+    r"^OfImages_",
+    visible_from=60,
+    onset=0,
+    source="pretrained=False, and requires_grad = False",
+    held_out=True,
+)
+def backbone_of_images_that_was_never_trained(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = OfImages()
+    for is_first in [False] if faulty else [True, False]:
+        for parameter in model.parameters():
+            parameter.requires_grad = is_first
+        if not is_first:
+            model.head = nn.Linear(16, 10)
+        optimizer = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], 3e-3)
+        for some, expected in batches(*digit_images(), size=64, seed=seed + is_first, epochs=5):
+            optimizer.zero_grad()
+            F.cross_entropy(model(some), expected).backward()
+            optimizer.step()

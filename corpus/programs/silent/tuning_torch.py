@@ -152,3 +152,26 @@ def values_learnt_from_their_own_estimates(seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault(
+    "no gradient",
+    r"^Sequential_",
+    visible_from=60,
+    onset=0,
+    source="a backbone that is frozen before its weights are loaded",
+    held_out=False,
+)
+def layers_frozen_without_their_weights(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    inputs, labels = digits()
+    body = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 32), nn.ReLU())
+    model = nn.Sequential(body, nn.Linear(32, 10))
+    stages = [False] if faulty else [True, False]
+    for is_first in stages:
+        body.requires_grad_(is_first)
+        optimizer = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], 2e-3)
+        for some, expected in batches(inputs, labels, size=64, seed=seed + is_first, epochs=5):
+            optimizer.zero_grad()
+            F.cross_entropy(model(some), expected).backward()
+            optimizer.step()

@@ -13,7 +13,13 @@ from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
-from smdebug_default_rules.weights import choices, idle_optimizers, still_copies, zero_gradients
+from smdebug_default_rules.weights import (
+    choices,
+    idle_optimizers,
+    still_copies,
+    untrained_layers,
+    zero_gradients,
+)
 from smdebug_default_rules.weights.fresh_weights import are_fresh, is_drawn
 
 LEAST_STEPS = 2
@@ -55,8 +61,8 @@ class UnreachedParameters(DefaultRule):
     several results and no loss is computed from one of them, when a router gets no gradient although its
     experts learn, when one row of a table of positions is used for all tokens, when all gradients have been
     exactly zero since the training began, when an optimizer never makes a step although its gradients are
-    reset, and when a copy of the untrained model that gives the targets, such as a target network, never
-    changes.
+    reset, when the first layers are frozen although they look untrained, and when a copy of the untrained
+    model that gives the targets, such as a target network, never changes.
     """
 
     cause = "no gradient"
@@ -85,6 +91,8 @@ class UnreachedParameters(DefaultRule):
         """What is known of a copy of the model that gives the targets."""
         self.is_fresh: bool | None = None
         """Whether the model began with weights that nobody had trained."""
+        self.untrained = untrained_layers.empty()
+        """What is known of first layers that are frozen."""
         self.placed: dict[str, int] = {}
         """At how many saved steps in a row a table of positions was used for a single one."""
 
@@ -128,6 +136,7 @@ class UnreachedParameters(DefaultRule):
         if self.is_fresh:
             still_copies.extend(self.copy, seen, table)
             yield from self._still()
+        yield from self._frozen(seen, table)
         yield from self._choices(seen, table, reached)
         if self.steps < LEAST_STEPS:
             return
@@ -210,6 +219,14 @@ class UnreachedParameters(DefaultRule):
                 idle.why,
                 *idle_optimizers.ADVICE,
             )
+
+    def _frozen(self, seen: ObservedStep, table: Parameters) -> Iterator[Finding]:
+        untrained_layers.extend(self.untrained, seen, table)
+        found = untrained_layers.found(self.untrained, table)
+        if found is not None:
+            why, advice = found.why, untrained_layers.ADVICE
+            title = untrained_layers.TITLE
+            yield self._finding(found.name, found.message, found.steps, title, why, *advice)
 
     def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
         """Judge what chooses experts and positions, once there are enough steps."""

@@ -31,6 +31,7 @@ from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_still_copies import copied
+from tests.smdebug_default_rules.weights.test_untrained_layers import frozen
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
 from tests.smdebug_default_rules.weights.test_waves import cycling
 from tests.smdebug_default_rules.weights.test_zero_gradients import training as training_of_zeros
@@ -390,8 +391,7 @@ RUNS = [
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     ("UnreachedParameters", lambda: unchosen(used=1)),
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
-    ("UnreachedParameters", idle),
-    ("UnreachedParameters", copied),
+    *[("UnreachedParameters", run) for run in (idle, copied, frozen)],
     ("ShrunkWeights", held),
     ("LearningRate", cycling),
     ("StuckLoss", lambda: contrastive(steps=151)),

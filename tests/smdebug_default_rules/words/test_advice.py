@@ -192,6 +192,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Its weights are as they were at the start at 10 saved steps in a row",),
             "Update it in the loop, under torch.no_grad()",
         ),
+        (
+            "Frozen layers look untrained",
+            ("2 of 3 weights are frozen, and the same at 10 saved steps in a row",),
+            "Load the trained weights before the layers are frozen",
+        ),
     ],
     "ModuleModes": [
         (
