@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy
@@ -63,6 +63,44 @@ def balance_without_a_gradient(seed: int, faulty: bool) -> None:
         output, balance = model(some)
         if faulty:
             balance = balance.detach()
+        optimizer.zero_grad()
+        (F.cross_entropy(output, expected) + 0.05 * balance).backward()
+        optimizer.step()
+
+
+class Parts(nn.Module):
+    """A mixture of which no name says that it is one."""
+
+    def __init__(self, count: int):
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 32), nn.Linear(32, 10)
+        self.choice = nn.Linear(32, count)
+        self.parts = nn.ModuleList(
+            nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 32)) for _ in range(count)
+        )
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.first(inputs).relu()
+        shares = self.choice(hidden).softmax(1)
+        largest, chosen = shares.max(1)
+        for number, part in enumerate(self.parts):
+            own = (chosen == number).nonzero()[:, 0]
+            if len(own):
+                hidden = hidden.index_add(0, own, part(hidden[own]) * largest[own, None])
+        used = F.one_hot(chosen, len(self.parts)).float().mean(0)
+        return self.last(hidden), len(self.parts) * (used * shares.mean(0)).sum()
+
+
+@fault("unused experts", r"parts", visible_from=60, onset=0, source="a bias that is restored", held_out=False)
+def router_without_the_name_of_one(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = Parts(6)
+    if faulty:
+        with torch.no_grad():
+            model.choice.bias[1] += 25.0
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    for some, expected in batches(*digits(), size=64, seed=seed, epochs=6):
+        output, balance = model(some)
         optimizer.zero_grad()
         (F.cross_entropy(output, expected) + 0.05 * balance).backward()
         optimizer.step()

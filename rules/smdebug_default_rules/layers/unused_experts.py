@@ -53,6 +53,8 @@ class UnusedExperts(DefaultRule):
 
     They are called experts, or the model has a router or gate and has used more of them in one step before:
     tasks that take turns, and layers that are trained in phases, are not experts that a router leaves out.
+    A router of another name is known by its shape: a trained layer beside them, with their inputs and a unit
+    for each, that gives none of the model's outputs.
     """
 
     cause = "unused experts"
@@ -83,9 +85,14 @@ class UnusedExperts(DefaultRule):
         is_mixture = has_router(Modules.of(seen).classes)
         groups = seen.shared_by_layout.get("experts")
         if groups is None:
-            groups = {
-                name: places for name, places in experts_of(table).items() if is_mixture or _is_expert(name)
+            groups = experts_of(table)
+            choosers = {
+                name: chooser_of(table, name, places)
+                for name, places in groups.items()
+                if not is_mixture and not _is_expert(name)
             }
+            groups = {name: places for name, places in groups.items() if choosers.get(name, name)}
+            seen.shared_by_layout["choosers"] = choosers
             seen.shared_by_layout["experts"] = groups
         self.idle = str((seen.facts.get("loss") or {}).get("idle") or "")
         found = {name: used for name, places in groups.items() if (used := _used(table, places)) is not None}
@@ -93,11 +100,31 @@ class UnusedExperts(DefaultRule):
             self.looked = False
         for name, used in found.items():
             self.groups[name] = followed(self.groups.get(name), used, seen.step)
+            chooser = seen.shared_by_layout["choosers"].get(name, "")
+            if chooser and not self._chooses(chooser, seen, table):
+                continue
             unused = left_out(
-                self.groups[name], name, groups[name], seen.step, has_router=is_mixture, rows=_rows(seen)
+                self.groups[name],
+                f"{name} expert" if chooser else name,
+                groups[name],
+                seen.step,
+                has_router=is_mixture,
+                rows=_rows(seen),
             )
             if unused is not None:
                 yield self._finding(groups[name], unused, table)
+
+    def _chooses(self, chooser: str, seen: ObservedStep, table: Parameters) -> bool:
+        """Whether a layer without the name of a router may be one: it is trained, and gives no output."""
+        place = list(table.names).index(chooser)
+        outputs, output = seen.statistics("outputs"), Modules.of(seen).output
+        given = f"{table.layers[place]}_output_0"
+        if not table.has_gradient[place] or outputs is None or given not in outputs or output not in outputs:
+            return False
+        results = [name for name in outputs.names if name.startswith(output.removesuffix("0"))]
+        if outputs.row(output)["count"] == 1:  # a loss, of results that are not known
+            return False
+        return all(outputs.row(given) != outputs.row(name) for name in results)
 
     def _finding(self, places: Mapping[int, list[int]], unused: LeftOut, table: Parameters) -> Finding:
         count, without = len(places), len(unused.numbers)
@@ -148,6 +175,24 @@ def experts_of(table: Parameters) -> dict[str, dict[int, list[int]]]:
             for expert, (place, _) in found.items():
                 group.setdefault(expert, []).append(place)
     return groups
+
+
+def chooser_of(table: Parameters, name: str, places: Mapping[int, list[int]]) -> str:
+    """A weight beside like layers that has a unit for each of them, and their inputs; "" if there is none.
+
+    The last weight of the model is no router: it may have as many classes.
+    """
+    before = name.removesuffix("#")
+    parent = before.rstrip("._/").rpartition(".")[0] or before.partition("_")[0]
+    first = next(iter(places.values()))[0]
+    inputs = table.sizes[first] // table.units[first]
+    weights = [place for place, is_weight in enumerate(table.is_weight) if is_weight and table.present[place]]
+    for place in weights[:-1]:
+        own = table.names[place]
+        is_beside = own.startswith(parent) and not own.startswith(before)
+        if is_beside and table.units[place] == len(places) and table.sizes[place] == inputs * len(places):
+            return own
+    return ""
 
 
 def _used(table: Parameters, places: Mapping[int, list[int]]) -> list[int] | None:

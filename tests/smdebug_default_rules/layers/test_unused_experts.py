@@ -139,3 +139,46 @@ def test_experts_that_take_turns_are_healthy():
 
 def test_nothing_is_found_where_no_expert_is_used():
     assert found(ALL, *[[]] * 20) is None
+
+
+def unnamed(units=4, inputs=8, given="Net_other_output_0", place="Net_choice", gradient=0.1, scalar=False):
+    """Four like layers beside another one, of which each step trains one and that other."""
+    steps = Steps()
+    names = [f"Net_parts.{number}.weight" for number in range(4)]
+    random = np.random.default_rng(0)
+    weights = {each: random.normal(size=(8, 8)).astype(np.float32) for each in names}
+    chooser = {f"{place}.weight": random.normal(size=(units, inputs)).astype(np.float32)}
+    steps.lasting["optimizers"][0]["groups"][0]["parameters"] += [*names, *chooser]
+    rows = random.normal(size=(32, units)).astype(np.float32)
+    for _ in range(14):
+        last = steps.kinds["parameters"].pop("Net_4.weight")
+        steps.kinds["parameters"] |= {**weights, **chooser, "Net_4.weight": last}
+        for name, values in {**weights, **chooser}.items():
+            share = gradient if name in chooser else 0.1 * (name == names[2])
+            steps.kinds["gradients"][f"gradient/{name}"] = values * np.float32(share)
+        steps.kinds["outputs"][f"{place}_output_0"] = rows
+        steps.kinds["outputs"][given] = rows
+        if scalar:
+            steps.kinds["outputs"]["Net_output_0"] = np.ones(1, np.float32)
+        steps.write()
+        steps.skip(*[2.3] * 9)
+    return bool(steps.evaluate("UnusedExperts"))
+
+
+def test_a_router_is_known_by_its_shape():
+    assert unnamed()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"units": 5},
+        {"inputs": 9},
+        {"gradient": 0.0},
+        {"given": "Net_output_1"},  # classes of another task
+        {"scalar": True},  # the model returns its loss
+        {"place": "Other_choice"},
+    ],
+)
+def test_another_layer_beside_like_ones_is_no_router(change):
+    assert not unnamed(**change)
