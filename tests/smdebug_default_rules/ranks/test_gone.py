@@ -10,31 +10,33 @@ from smdebug.files.collections_file import ClosingNote
 from smdebug_default_rules.ranks.gone import PATIENCE, ranks_gone
 from smdebug_default_rules.ranks.missing_rank import MissingRank
 
+LONG_AGO = 2 * PATIENCE
+NOW = -1000.0  # by a clock that is ahead: this test may be paused for long
+ENDED = "it ended well"
 
-def note(ago=PATIENCE + 1, last_step=35):
-    return ClosingNote(last_step, 14, None, None if ago is None else time.time() - ago)
 
-
-def notes(*of_ranks):
-    known = {f"worker_{rank}": each for rank, each in enumerate(of_ranks) if each is not None}
+def notes(*failed, last_step=35):
+    """The closing notes of ranks that failed so many seconds ago; None for one that wrote none."""
+    known = {
+        f"worker_{rank}": ClosingNote(last_step, 14, None, None if ago == ENDED else time.time() - ago)
+        for rank, ago in enumerate(failed)
+        if ago is not None
+    }
     return lambda workers: {worker: known[worker] for worker in workers if worker in known}
-
-
-ENDED = note(None)
 
 
 @pytest.mark.parametrize(
     ("of_ranks", "killed"),
     [
-        ((note(), None, note()), ["worker_1"]),
-        ((None, note()), ["worker_0"]),
-        ((note(), None, None, note()), ["worker_1", "worker_2"]),
-        ((note(), note(), note()), None),  # all raised
-        ((note(), None, note(1)), None),  # it may still be closing
+        ((LONG_AGO, None, LONG_AGO), ["worker_1"]),
+        ((None, LONG_AGO), ["worker_0"]),
+        ((LONG_AGO, None, None, LONG_AGO), ["worker_1", "worker_2"]),
+        ((LONG_AGO, LONG_AGO, LONG_AGO), None),  # all raised
+        ((LONG_AGO, None, NOW), None),  # it may still be closing
         ((ENDED, None, ENDED), None),  # it may go on: an end that is not even
         ((None, None, None), None),  # all were killed, or all go on
-        ((note(), None, None), None),  # most: nothing was compared
-        ((note(), ENDED), None),
+        ((LONG_AGO, None, None), None),  # most: nothing was compared
+        ((LONG_AGO, ENDED), None),
     ],
 )
 def test_a_rank_that_has_not_closed_its_run_after_others_failed(of_ranks, killed):
@@ -56,7 +58,7 @@ def test_of_many_ranks_only_two_are_asked_while_none_has_failed():
 def test_the_rule_reports_it_once():
     trial = SimpleNamespace(
         stalls=dict,
-        closing_notes=notes(note(), None, note(last_step=30)),
+        closing_notes=notes(LONG_AGO, None, LONG_AGO),
         observations=SimpleNamespace(expected_workers=3),
     )
     rule = MissingRank(trial)
