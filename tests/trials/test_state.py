@@ -4,6 +4,7 @@ import pytest
 
 import smdebug
 from smdebug.runs.listing import listed_run
+from smdebug.runs.live_run import LiveRun, State
 from smdebug.runs.overview import overview_of
 from smdebug.storage.folder import FolderStorage
 from smdebug.trials import create_trial
@@ -18,8 +19,11 @@ GOES_ON = {"not ended", "training"}
 def states(place):
     """What everything shows that shows the state of a run."""
     trial = create_trial(str(place))
+    followed = LiveRun(str(place))
+    while followed.state in (State.AWAITED, State.CATCHING_UP):
+        followed.advance()
     shown = {trial.state, listed_run(str(place), "a").state, overview_of(trial).state}
-    return shown | {Glancer().at(str(place)).state}
+    return shown | {Glancer().at(str(place)).state, followed.state.value}
 
 
 def train(place, steps, then=lambda: None):

@@ -30,6 +30,7 @@ class State(Enum):
     AWAITED = "waiting for the first step"
     CATCHING_UP = "reading"
     LIVE = "training"
+    FAILED = "failed"
     ENDED = "ended"
     UNREADABLE = "cannot be read"
 
@@ -130,8 +131,10 @@ class LiveRun:
             self.state = State.ENDED
         elif behind:
             self.state = State.CATCHING_UP
-        else:
-            self.state = State.LIVE if steps else State.AWAITED
+        elif not steps:
+            self.state = State.AWAITED
+        else:  # one that failed may be resumed
+            self.state = State.FAILED if trial.state == "failed" else State.LIVE
         return changes
 
     def _read_losses(self, trial: Trial) -> None:

@@ -57,8 +57,8 @@ def command(
 
     RUN is the folder or S3 prefix of a run, which need not have begun, or one with several runs. It needs
     only the files: no AWS account for a folder, and no deployed debugger. It ends when every run has ended,
-    or with Ctrl-C. With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`,
-    `ended`, `unread`.
+    or with Ctrl-C; a run that failed is followed on, as it may be resumed. With --json each event is a line
+    of JSON: `progress`, `opened`, `resolved`, `failed`, `ended`, `unread`.
 
     \b
     Examples:
