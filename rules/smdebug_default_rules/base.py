@@ -16,6 +16,8 @@ Advice = Mapping[str, tuple[str, ...]]
 EVALUATION = (ModeKeys.EVAL,)
 BOTH = (*TRAINING, *EVALUATION)
 MOST_FINDINGS = 20
+LEAST_OF_CRITERIA = 20
+"""A loss made of the same criteria at so many saved steps in a row does not take turns with another."""
 
 
 class Retired:
@@ -37,18 +39,35 @@ class DefaultRule(Rule):
     """Whether it judges losses or rates of every step: an evaluation is saved with those of the training."""
     newest_optimizer: int | None = None
     """The number of the newest optimizer that the rule has seen."""
+    criteria: list[str] | None = None
+    """Of which criteria the loss is made."""
+    steps_of_criteria: int = 0
+    """At how many saved steps in a row it was made of these."""
 
     def is_another_training(self, seen: ObservedStep) -> bool:
-        """Whether an optimizer has been made since the rule checked last: another fold, stage or attempt.
+        """Whether an optimizer has been made since the rule checked last, or the loss is of another kind.
 
-        What the rule has kept belongs to the training before. Optimizers without numbers are not compared.
+        Then it is another fold, stage or attempt, and what the rule has kept belongs to the one before.
+        Optimizers without numbers are not compared, nor are losses that take turns.
         """
+        is_another = self._is_another_loss(seen)
         numbers = [optimizer.get("number") for optimizer in seen.facts.get("optimizers") or ()]
         known = [number for number in numbers if isinstance(number, int)]
-        if not known:
+        if known:
+            before, self.newest_optimizer = self.newest_optimizer, max(known)
+            is_another = is_another or (before is not None and max(known) > before)
+        return is_another
+
+    def _is_another_loss(self, seen: ObservedStep) -> bool:
+        terms = (seen.facts.get("loss") or {}).get("terms")
+        if not terms:
             return False
-        before, self.newest_optimizer = self.newest_optimizer, max(known)
-        return before is not None and max(known) > before
+        before, self.criteria = self.criteria, sorted({str(term.get("criterion")) for term in terms})
+        if self.criteria == before:
+            self.steps_of_criteria += 1
+            return False
+        steps, self.steps_of_criteria = self.steps_of_criteria, 1
+        return before is not None and steps >= LEAST_OF_CRITERIA
 
     def check(self, seen: ObservedStep) -> Iterable[Finding]:
         """Yield what is found at the step, the worst first."""

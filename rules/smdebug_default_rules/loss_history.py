@@ -18,18 +18,21 @@ FIRST, LAST = 20, 64
 NEARLY_ZERO = 1e-3
 
 
-def new_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
-    """The steps and values of the training's loss since the saved step before, to five digits."""
+def new_losses(seen: ObservedStep, *, is_another: bool = False) -> tuple[Floats, Floats]:
+    """The steps and values of the training's loss since the saved step before, to five digits.
+
+    If another training has begun since then, the last one alone: others may be of the one before.
+    """
     key = "losses of the training"
     if key not in seen.shared:
         rows = seen.series("loss")
         chosen = rows[rows[:, 1] != ModeKeys.EVAL.value]
         seen.shared[key] = (chosen[:, 0], np.array(rounded(chosen[:, 3].tolist()), np.float64))
     found: tuple[Floats, Floats] = seen.shared[key]
-    return found
+    return (found[0][-1:], found[1][-1:]) if is_another else found
 
 
-def finite_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
+def finite_losses(seen: ObservedStep, *, is_another: bool = False) -> tuple[Floats, Floats]:
     """The same without values that are not finite."""
     found: tuple[Floats, Floats] | None = seen.shared.get("finite losses")
     if found is None:
@@ -37,7 +40,7 @@ def finite_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
         finite = np.isfinite(values)
         found = (steps, values) if finite.all() else (steps[finite], values[finite])
         seen.shared["finite losses"] = found
-    return found
+    return (found[0][-1:], found[1][-1:]) if is_another else found
 
 
 def level(values: Sequence[float]) -> float:

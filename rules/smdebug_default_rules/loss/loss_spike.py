@@ -37,12 +37,18 @@ class LossSpike(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
         self.losses = loss_history.empty()
         self.scales: list[float] = []
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        if is_another := self.is_another_training(seen):
+            self._begin()
         yield from self._input_spike(seen)
-        steps, values = new_losses(seen)
+        steps, values = new_losses(seen, is_another=is_another)
         self.looked = len(values) > 0 or bool(self.scales)
         largest, spikes = math.nan, []
         if self._knows_enough() and len(values) and not is_rounding(self.losses["first"]):
@@ -62,7 +68,7 @@ class LossSpike(DefaultRule):
                 title="The loss jumps",
                 why=(f"{value:.4g} at step {step}, and {largest:.4g} at most before",),
             )
-        usual = finite_losses(seen)
+        usual = finite_losses(seen, is_another=is_another)
         if spikes:
             usual = (np.delete(steps, spikes), np.delete(values, spikes))
             usual = (usual[0][np.isfinite(usual[1])], usual[1][np.isfinite(usual[1])])

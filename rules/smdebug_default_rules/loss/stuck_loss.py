@@ -117,9 +117,9 @@ class StuckLoss(DefaultRule):
         """The criterion and the classes of each of several losses that are added up."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
-        if self.is_another_training(seen):
+        if is_another := self.is_another_training(seen):
             self._begin()
-        steps, values = finite_losses(seen)
+        steps, values = finite_losses(seen, is_another=is_another)
         loss_history.extend(self.losses, steps, values)
         self._add_to_blocks(steps.astype(int).tolist(), values.tolist())
         facts = seen.facts

@@ -12,7 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import is_rounding, level, new_losses
+from smdebug_default_rules.loss_history import Floats, is_rounding, level, new_losses
 from smdebug_default_rules.scales import large_targets
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
@@ -76,7 +76,8 @@ class NonFiniteValues(DefaultRule):
         self.first_weights: dict[str, float] = {}
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
-        if self.is_another_training(seen):
+        is_another = self.is_another_training(seen)
+        if is_another:
             self._begin()
         kinds = ("parameters", "inputs", "outputs")
         self.looked = bool(len(new_losses(seen)[1])) or any(map(seen.statistics, kinds))
@@ -85,7 +86,7 @@ class NonFiniteValues(DefaultRule):
             **_thrown(seen),
             **self._grown(seen),
             **self._risen(seen),
-            **self._diverged(seen),
+            **self._diverged(*new_losses(seen, is_another=is_another)),
         }
         # Scalars alone say nothing of what was found in tensors.
         known = {} if seen.facts else {name: began for name, began in self.since.items() if name != "loss"}
@@ -234,8 +235,7 @@ class NonFiniteValues(DefaultRule):
         first, last = level(self.losses["first"]), level(self.losses["last"])
         return self.losses["count"] > ENOUGH_LOSSES and last < NO_WORSE * first
 
-    def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
-        steps, values = new_losses(seen)
+    def _diverged(self, steps: Floats, values: Floats) -> dict[str, Any]:
         first = [abs(loss) for loss in self.losses["first"]]
         knows_enough = len(first) >= 5 and not is_rounding(self.losses["first"])
         usual = level(first) if knows_enough else np.inf

@@ -100,9 +100,9 @@ class LearningRate(DefaultRule):
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         self._follow(seen)
-        if self.is_another_training(seen):
+        if is_another := self.is_another_training(seen):
             self._begin()
-        loss_history.extend(self.losses, *new_losses(seen))
+        loss_history.extend(self.losses, *new_losses(seen, is_another=is_another))
         self._note_lowest()
         for name in seen.series_names:
             if name.startswith(LEARNING_RATES):

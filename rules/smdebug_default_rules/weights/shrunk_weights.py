@@ -54,10 +54,10 @@ class ShrunkWeights(DefaultRule):
         self.losses = loss_history.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
-        if self.is_another_training(seen):
+        if is_another := self.is_another_training(seen):
             self._begin()
             seen.shared_by_layout.pop("first sizes of weights", None)
-        loss_history.extend(self.losses, *finite_losses(seen))
+        loss_history.extend(self.losses, *finite_losses(seen, is_another=is_another))
         table = Parameters.of(seen)
         if table is None:
             self.looked = False
