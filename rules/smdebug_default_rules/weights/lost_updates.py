@@ -87,8 +87,10 @@ class LostUpdates(DefaultRule):
         has_gradient = table.has_gradient & np.isfinite(table.gradient("rms"))
         rates = newest_rates(seen)
         owned = (table.owners >= 0) & trained
+        # The first step of a training that follows another may be one of the model before.
+        is_another = self.is_another_training(seen)
         if not owned.any():
-            if (trained & has_gradient).any() and seen.facts.get("optimizers"):
+            if not is_another and (trained & has_gradient).any() and seen.facts.get("optimizers"):
                 yield self._not_owned(seen, table, trained & has_gradient)
             return
         if self._nothing_moves(seen, table, owned, owned & has_gradient, rates):

@@ -160,6 +160,28 @@ def test_gradients_that_nobody_resets_are_noticed(place):
     assert watched(place, resets=False).facts(5, modes.TRAIN)["gradients_were_reset"] is False
 
 
+def test_a_closure_resets_gradients_within_the_step(place):
+    inputs, labels = data()
+    model = make_model()
+    optimizer = torch.optim.LBFGS(model.parameters(), 0.1, max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs), labels)
+        loss.backward()
+        return loss
+
+    with smdebug.start(place):
+        for _ in range(3):
+            optimizer.step(closure)
+        train(model, torch.optim.Adam(model.parameters()), epochs=1, evaluates=False)
+    trial = create_trial(place)
+    steps = trial.steps(modes.TRAIN)[:-1]  # the last one holds losses alone
+    found = {trial.facts(step, modes.TRAIN).get("gradients_were_reset") for step in steps}
+    assert True in found
+    assert False not in found
+
+
 def test_accumulated_gradients_are_not_gradients_that_were_not_reset(place):
     inputs, labels = data()
     with smdebug.start(place):

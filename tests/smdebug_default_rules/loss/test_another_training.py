@@ -53,3 +53,18 @@ def test_losses_that_take_turns_are_judged_together():
         losses_of(steps, (CROSS_ENTROPY, SQUARED)[turn % 2], [0.01 + 0.1 * loss for loss in FALLING[-5:]])
     losses_of(steps, CROSS_ENTROPY, [16.0] * 5)
     assert found(steps) == {"LossSpike", "NonFiniteValues"}
+
+
+@pytest.mark.parametrize("steps_without", [1, 2])
+def test_the_first_step_of_an_optimizer_may_be_one_of_the_model_before(steps_without):
+    steps = Steps()
+    steps.lasting["optimizers"][0]["number"] = 1
+    steps.write(steps=3)
+    known = steps.lasting["optimizers"][0]
+    others = {"parameters": [], "others": 4}
+    steps.lasting["optimizers"] = [{**known, "number": 2, "groups": [others]}]
+    steps.write(steps=steps_without)
+    steps.lasting["optimizers"] = [{**known, "number": 2}]
+    steps.write(steps=3)
+    titles = {finding.title for _, finding in steps.evaluate("LostUpdates")}
+    assert titles == ({"The optimizer has none of the model's parameters"} if steps_without > 1 else set())

@@ -330,7 +330,8 @@ class TorchObserver:
         self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
         if ours:
             self._updates.before_step(ours)
-        state.stepped_clear = state.was_clear
+        # A closure resets and computes the gradients within the step.
+        state.stepped_clear = state.was_clear or self._backwards == state.stepped_at
         self._observations.note(
             optimizer_steps=True,
             backward_passes=self._backwards - state.stepped_at,
