@@ -112,8 +112,8 @@ DEFECTS = (
     SourceEdit(
         "the closing note does not say what was lost",
         _SAVING + "recording/run_writer.py",
-        "        return ClosingNote(self.last_step, self.steps_written, lost)\n",
-        '        return ClosingNote(self.last_step, self.steps_written, LostSteps(0, None, None, ""))\n',
+        "        return ClosingNote(self.last_step, self.steps_written, lost, failed_at)\n",
+        "        return ClosingNote(self.last_step, self.steps_written, None, failed_at)\n",
     ),
     SourceEdit(
         "a run that was interrupted has an end marker",
