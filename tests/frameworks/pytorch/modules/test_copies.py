@@ -1,6 +1,7 @@
 """Copies of the trained model that are called beside it and do not change."""
 
 import copy
+import sys
 
 import pytest
 import torch
@@ -20,6 +21,14 @@ class Net(nn.Module):
 
     def forward(self, rows):
         return self.head(self.body(rows))
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_compiled(monkeypatch):
+    """Forget what other tests have compiled in this process: in one that has, nothing is watched."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None:
+        monkeypatch.delitem(dynamo.counters, "frames", raising=False)
 
 
 def noted(place, model, given, after=lambda step: None, steps=8):
