@@ -29,7 +29,7 @@ def new_losses(seen: ObservedStep, *, is_another: bool = False) -> tuple[Floats,
         chosen = rows[rows[:, 1] != ModeKeys.EVAL.value]
         seen.shared[key] = (chosen[:, 0], np.array(rounded(chosen[:, 3].tolist()), np.float64))
     found: tuple[Floats, Floats] = seen.shared[key]
-    return (found[0][-1:], found[1][-1:]) if is_another else found
+    return _last_of(found) if is_another else found
 
 
 def finite_losses(seen: ObservedStep, *, is_another: bool = False) -> tuple[Floats, Floats]:
@@ -40,7 +40,12 @@ def finite_losses(seen: ObservedStep, *, is_another: bool = False) -> tuple[Floa
         finite = np.isfinite(values)
         found = (steps, values) if finite.all() else (steps[finite], values[finite])
         seen.shared["finite losses"] = found
-    return (found[0][-1:], found[1][-1:]) if is_another else found
+    return _last_of(found) if is_another else found
+
+
+def _last_of(losses: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    steps, values = losses
+    return steps[-1:], values[-1:]
 
 
 def level(values: Sequence[float]) -> float:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from smdebug_default_rules.ranks.standing import names_of_ranks
+
 PATIENCE = 30.0
 """Seconds that ranks need at most to close their run, one after the other."""
 
@@ -34,7 +36,7 @@ class Gone(NamedTuple):
 
 def ranks_gone(notes_of: Callable[[Iterable[str]], Mapping[str, ClosingNote]], expected: int) -> Gone | None:
     """Return the ranks without a closing note; None if no other has failed, or not long enough ago."""
-    ranks = [f"worker_{rank}" for rank in range(expected)]
+    ranks = names_of_ranks(expected)
     if not _failed(notes_of({ranks[0], ranks[-1]})):
         return None  # without a file read of each rank
     notes = notes_of(ranks)

@@ -56,9 +56,14 @@ def is_pause(stall: Stall) -> bool:
     return computes or any(_PAUSE.search(frame) for frame in stall.stack)
 
 
+def names_of_ranks(expected: int) -> list[str]:
+    """Return the workers of so many ranks, in their order."""
+    return [f"worker_{rank}" for rank in range(expected)]
+
+
 def standing(stalls: Mapping[str, Stall], expected: int) -> Standing | None:
     """Return which ranks the others wait for; None if none do, or if a pause may explain it."""
-    ranks = [f"worker_{rank}" for rank in range(expected)]
+    ranks = names_of_ranks(expected)
     known = {worker: stalls[worker] for worker in ranks if worker in stalls and stalls[worker].is_open}
     still = {worker: stall for worker, stall in known.items() if stall.state == STANDS}
     waits = {worker: where for worker, stall in still.items() if (where := waits_in(stall))}

@@ -58,7 +58,7 @@ class Training:
         return [each.clone() for each in self.model.state_dict().values()]
 
 
-def facts(place):
+def noted(place):
     trial = smd.create_trial(str(place))
     found = {step: trial.observations.at(step).facts.get("computed_twice") for step in trial.steps()}
     return {step: fact for step, fact in found.items() if fact is not None}

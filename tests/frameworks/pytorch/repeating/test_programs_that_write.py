@@ -12,9 +12,9 @@ from tests.frameworks.pytorch.repeating.stored_training import (
     AT,
     CHECKED,
     Training,
-    facts,
     findings,
     in_memory,
+    noted,
 )
 
 
@@ -208,4 +208,4 @@ def test_a_program_that_changes_what_is_stored_draws_no_finding(tmp_path, moment
     setattr(training, moment, change)
     training.run(tmp_path / "a")
     assert findings(tmp_path / "a") == []
-    assert tuple(facts(tmp_path / "a")) == CHECKED
+    assert tuple(noted(tmp_path / "a")) == CHECKED

@@ -13,10 +13,10 @@ from tests.frameworks.pytorch.repeating.stored_training import (
     AT,
     CHECKED,
     Training,
-    facts,
     findings,
     flip,
     in_memory,
+    noted,
     plain,
 )
 
@@ -26,7 +26,7 @@ KINDS = ("stored_weights", "stored_gradients", "stored_state", "update")
 def test_a_sound_machine_keeps_all_bits_and_the_training_is_what_it_was(tmp_path):
     without = Training().run(tmp_path / "without", every=None)
     assert all(map(torch.equal, Training().run(tmp_path / "a"), without))
-    found = facts(tmp_path / "a")
+    found = noted(tmp_path / "a")
     assert tuple(found) == CHECKED
     for fact in found.values():
         assert [fact[kind] for kind in KINDS] == [{"equal": each} for each in (6, 6, 18, 24)]
@@ -98,7 +98,7 @@ def test_a_change_before_two_steps_were_equal_and_all_after_it_are_the_program_s
     training = Training()
     training.between = lambda step: step in (2, AT) and flip(training.model[0].weight, 9)
     training.run(tmp_path / "a")
-    assert [facts(tmp_path / "a")[step]["stored_weights"].get("form") for step in (2, 3, AT)] == [
+    assert [noted(tmp_path / "a")[step]["stored_weights"].get("form") for step in (2, 3, AT)] == [
         "bit",
         None,
         "bit",
@@ -129,7 +129,7 @@ def spectral():
 def test_models_that_change_weights_themselves_draw_no_finding(tmp_path, make):
     Training(make).run(tmp_path / "a")
     assert findings(tmp_path / "a") == []
-    for fact in facts(tmp_path / "a").values():
+    for fact in noted(tmp_path / "a").values():
         assert fact.get("update", {"equal": 0}).keys() == {"equal"}
         assert ("update" in fact) == (make is not sharing_memory)
 
@@ -158,7 +158,7 @@ def test_the_optimizers_of_pytorch_give_the_same_on_copies(tmp_path, name):
 
     without = Training(optimizer=make).run(tmp_path / "without", every=None)
     assert all(map(torch.equal, Training(optimizer=make).run(tmp_path / "a"), without))
-    found = facts(tmp_path / "a")
+    found = noted(tmp_path / "a")
     assert tuple(found) == CHECKED
     assert all(fact["update"].keys() == {"equal"} for fact in found.values())
 
@@ -204,7 +204,7 @@ class Alternating(Training):
 def test_trainings_of_other_forms_draw_no_finding(tmp_path, kind):
     kind().run(tmp_path / "a")
     assert findings(tmp_path / "a") == []
-    updates = [fact["update"] for fact in facts(tmp_path / "a").values() if "update" in fact]
+    updates = [fact["update"] for fact in noted(tmp_path / "a").values() if "update" in fact]
     assert bool(updates) == (kind is not Closure)
     assert all(update.keys() == {"equal"} for update in updates)
 
@@ -215,7 +215,7 @@ def test_an_optimizer_that_calls_hooks_is_not_repeated(tmp_path):
         lambda *_: clip_grad_norm_(training.model.parameters(), 0.01) and None
     )
     training.run(tmp_path / "a")
-    assert {"update" in fact for fact in facts(tmp_path / "a").values()} == {False}
+    assert {"update" in fact for fact in noted(tmp_path / "a").values()} == {False}
     assert findings(tmp_path / "a") == []
 
 
@@ -232,7 +232,7 @@ def test_no_more_is_copied_than_fits(tmp_path, monkeypatch):
     training = Training()
     training.between = lambda step: step == AT and flip(training.model[2].weight, 77)
     training.run(tmp_path / "a")
-    assert [fact["stored_weights"] for fact in facts(tmp_path / "a").values()] == [{"equal": 5}] * len(
+    assert [fact["stored_weights"] for fact in noted(tmp_path / "a").values()] == [{"equal": 5}] * len(
         CHECKED
     )
     assert findings(tmp_path / "a") == []

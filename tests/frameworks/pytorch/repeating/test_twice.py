@@ -13,6 +13,7 @@ import smdebug.pytorch as smd
 from smdebug import modes
 from smdebug.exceptions import SMDebugValueError
 from smdebug_default_rules.values.computed_twice import NOT_ASKED, ComputedTwice
+from tests.frameworks.pytorch.repeating.stored_training import noted
 
 STEPS = (1, 2, 3, 20, 40)
 
@@ -74,12 +75,6 @@ def train(place, make=plain, *, steps=50, every=20, change=None, batches=1, auto
     hook.close()
     kept = [getattr(model, name, None) for name in ("calls", "seen", "hidden")]
     return [*model.state_dict().values()], kept, torch.rand(1), random.random()
-
-
-def noted(place):
-    trial = smd.create_trial(str(place))
-    facts = {step: trial.observations.at(step).facts.get("computed_twice") for step in trial.steps()}
-    return {step: fact for step, fact in facts.items() if fact is not None}
 
 
 def found(place):
