@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from smdebug.pytorch.listening.optimizers import optimizers
+from smdebug.pytorch.listening.optimizers import optimizers, owned_by
 
 Record = Callable[[list[tuple[str, Any]]], None]
 Named = tuple[str, nn.Parameter]
@@ -107,13 +107,8 @@ class Gradients:
         left = frozenset(self._due)
         if left != self._unused:
             self._unused = left
-            owned = {
-                id(parameter)
-                for optimizer in (optimizers() if left else ())
-                for group in getattr(optimizer, "param_groups", ())
-                for parameter in group["params"]
-            }
-            self._unowned = left - owned
+            known = optimizers() if left else ()
+            self._unowned = left - {id(each) for optimizer in known for each in owned_by(optimizer)}
         found = []
         for key in [key for key in self._due if key in self._unowned]:
             name, parameter = self._due[key]

@@ -6,7 +6,7 @@ Before PyTorch 2.3 the first compilation removes the callbacks of all optimizers
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -34,6 +34,16 @@ def optimizers() -> list[torch.optim.Optimizer]:
     """Find the optimizers of this process."""
     # isinstance would ask an object for its class, which may do anything.
     return [known for known in gc.get_objects() if issubclass(type(known), torch.optim.Optimizer)]
+
+
+def owned_by(optimizer: Any) -> list[Any]:
+    """Return the parameters of all groups of an optimizer; none of one that is being made."""
+    return [each for group in getattr(optimizer, "param_groups", ()) for each in group["params"]]
+
+
+def named_in(optimizer: Any, names: Mapping[int, str]) -> list[tuple[str, Any]]:
+    """Return the parameters of an optimizer whose ids have names, each with its name."""
+    return [(names[id(each)], each) for each in owned_by(optimizer) if id(each) in names]
 
 
 def _keep_callbacks() -> None:

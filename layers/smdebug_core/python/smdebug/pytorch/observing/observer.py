@@ -17,7 +17,7 @@ from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
-from smdebug.pytorch.listening.optimizers import after_steps, optimizers
+from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.copies import Copies
 from smdebug.pytorch.modules.names import name_of
@@ -321,12 +321,7 @@ class TorchObserver:
         if not self._recorder.due:
             return
         state = self._state_of(optimizer)
-        ours = [
-            (name, parameter)
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if (name := self._names.get(id(parameter))) is not None
-        ]
+        ours = named_in(optimizer, self._names)
         self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
         if ours:
             self._updates.before_step(ours)

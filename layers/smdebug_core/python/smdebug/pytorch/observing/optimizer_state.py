@@ -10,7 +10,7 @@ from weakref import ref
 import torch
 from torch import nn
 
-from smdebug.pytorch.listening.optimizers import optimizers
+from smdebug.pytorch.listening.optimizers import optimizers, owned_by
 
 _MOST_WAITING = 64
 
@@ -52,7 +52,7 @@ class IdleOptimizers:
         self._clear = set()
         self._waiting = []
         if stepped:
-            owned = {id(each) for optimizer in stepped for each in _owned(optimizer)}
+            owned = {id(each) for optimizer in stepped for each in owned_by(optimizer)}
             waiting = [each for each in parameters if each[1].requires_grad and id(each[1]) not in owned]
             self._waiting = [(name, ref(parameter)) for name, parameter in waiting[:_MOST_WAITING]]
 
@@ -84,7 +84,7 @@ class IdleOptimizers:
             optimizer = known_optimizer()
             if optimizer is None or optimizer in stepped:
                 continue
-            own = [learning[id(each)] for each in _owned(optimizer) if id(each) in learning]
+            own = [learning[id(each)] for each in owned_by(optimizer) if id(each) in learning]
             flags = [(name, _has_values(gradient)) for name, gradient in own]
             are_reset = self._clear.issuperset(name for name, _ in own)
             found.append((type(optimizer).__name__, flags, are_reset))
@@ -106,10 +106,6 @@ def _has_values(gradient: torch.Tensor) -> Any:
         return False
     flag = gradient.detach().any()
     return bool(flag) if gradient.is_cpu else flag
-
-
-def _owned(optimizer: Any) -> list[torch.Tensor]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _is_empty(gradient: torch.Tensor | None) -> bool:
@@ -143,8 +139,7 @@ def witness_of(optimizer: Any) -> ref[torch.Tensor] | None:
     """The smallest parameter that has a gradient that is not all zero."""
     candidates = [
         parameter
-        for group in optimizer.param_groups
-        for parameter in group["params"]
+        for parameter in owned_by(optimizer)
         if parameter.grad is not None and parameter.grad.layout is torch.strided
     ]
     for parameter in sorted(candidates, key=lambda candidate: candidate.numel())[:8]:
@@ -165,7 +160,7 @@ def owners_among(known: Iterable[Any], models: Iterable[tuple[nn.Module, str]]) 
     free = {id(parameter) for model, _ in models for parameter in model.parameters()}
     count = 0
     for optimizer in known:
-        own = set(map(id, _owned(optimizer))) & free
+        own = set(map(id, owned_by(optimizer))) & free
         count += bool(own)
         free -= own
     return count

@@ -9,6 +9,8 @@ from weakref import ref
 import torch
 from torch import nn
 
+from smdebug.pytorch.listening.optimizers import owned_by
+
 MAX_PLACES = 64
 """How many such parameters of a model are known at most."""
 MAX_NAMED = 8
@@ -42,12 +44,7 @@ class Unregistered:
         ]
         if not learning:
             return []
-        owned = {
-            id(parameter)
-            for optimizer in optimizers
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-        }
+        owned = {id(each) for optimizer in optimizers for each in owned_by(optimizer)}
         return [place for place, parameter in learning if id(parameter) not in owned]
 
 

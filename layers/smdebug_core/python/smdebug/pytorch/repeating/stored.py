@@ -12,6 +12,7 @@ from weakref import ref
 
 import torch
 
+from smdebug.pytorch.listening.optimizers import named_in
 from smdebug.pytorch.repeating.compared_digests import Digests, compared
 from smdebug.pytorch.repeating.stored_copies import StoredCopies
 from smdebug.pytorch.repeating.updated_copies import (
@@ -36,7 +37,7 @@ class Stored:
 
     def keep(self, optimizer: Any, names: Mapping[int, str]) -> None:
         """Copy the weights and the state of the optimizer: the step after its update is compared."""
-        self._weights.keep(_weights(optimizer, names))
+        self._weights.keep(named_in(optimizer, names))
         self._state.keep(_states(optimizer, names))
 
     def keep_gradients(self, parameters: Sequence[tuple[str, torch.Tensor]]) -> None:
@@ -45,7 +46,7 @@ class Stored:
 
     def before_update(self, optimizer: Any, names: Mapping[int, str]) -> dict[str, Any]:
         """Compare what the optimizer is about to use, and do its step on copies."""
-        weights = _weights(optimizer, names)
+        weights = named_in(optimizer, names)
         gradients = [(name, each.grad) for name, each in weights if each.grad is not None]
         found = {
             WEIGHTS: self._weights.compared(weights),
@@ -84,18 +85,9 @@ def together(before: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, A
     return result
 
 
-def _weights(optimizer: Any, names: Mapping[int, str]) -> list[tuple[str, torch.Tensor]]:
-    return [
-        (names[id(each)], each)
-        for group in optimizer.param_groups
-        for each in group["params"]
-        if id(each) in names
-    ]
-
-
 def _states(optimizer: Any, names: Mapping[int, str]) -> list[tuple[str, torch.Tensor]]:
     return [
         found
-        for name, each in _weights(optimizer, names)
+        for name, each in named_in(optimizer, names)
         for found in state_tensors(name, optimizer.state.get(each, {}))
     ]

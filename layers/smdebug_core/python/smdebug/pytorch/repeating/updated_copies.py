@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.optim import optimizer as of_torch
 
+from smdebug.pytorch.listening.optimizers import owned_by
 from smdebug.pytorch.repeating.compared_digests import Digests
 from smdebug.pytorch.repeating.stored_copies import can_compare
 from smdebug.pytorch.tensors.rows import digest_of
@@ -99,4 +100,4 @@ def _digests(name: str, parameter: torch.Tensor, state: Mapping[str, Any]) -> It
 
 
 def _updated(optimizer: Any) -> list[Any]:
-    return [each for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
+    return [each for each in owned_by(optimizer) if each.grad is not None]
