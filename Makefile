@@ -132,6 +132,8 @@ $(SINKS_READY): requirements/sinks.txt | $(READY)
 
 frameworks: $(FRAMEWORKS_READY) ##+ create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
+environments: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) $(SINKS_READY) ##+ create that of the frameworks and those of MXNet, the oldest PyTorch and the sinks
+
 test-frameworks: test-mxnet test-newest test-oldest ## run the hooks' tests on the real frameworks, and list which ran
 
 test-mxnet: $(MXNET_READY) ##+ run the hooks' tests on MXNet, which needs an environment of its own
@@ -298,4 +300,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

@@ -83,6 +83,13 @@ def test_steps_that_end_without_a_result_fail_the_whole(tmp_path):
     assert done.returncode == 1
 
 
+def test_schedules_take_only_what_the_tests_beside_them_leave(tmp_path):
+    done = ci("make() { echo at $(nice); }; side_by_side check_schedules; finish", tmp_path)
+    assert done.returncode == 0
+    logs = [*(tmp_path / "logs").glob("*-make-*.log")]
+    assert [log.read_text() for log in logs] == ["at 19\n"] * 3
+
+
 def test_a_test_run_without_tests_fails(tmp_path):
     (tmp_path / "test_nothing.py").write_text("")
     pytest_run = f"{sys.executable} -m pytest -q -p no:cacheprovider {tmp_path}"
