@@ -28,7 +28,8 @@ def nothing_was_compiled(monkeypatch):
     """Forget what other tests have compiled in this process: in one that has, nothing is watched."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     if dynamo is not None:
-        monkeypatch.delitem(dynamo.counters, "frames", raising=False)
+        for kind in ("frames", "stats"):
+            monkeypatch.delitem(dynamo.counters, kind, raising=False)
 
 
 def noted(place, model, given, after=lambda step: None, steps=8):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 from torch.nn import functional as F  # noqa: N812
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 import smdebug
 from smdebug import modes
@@ -88,6 +89,17 @@ def test_graphs_breaks_and_results_are_as_without(make, tmp_path):
     watched_graphs, watched_breaks, watched = counted(make, str(tmp_path / "run"))
     assert (watched_graphs, watched_breaks) == (graphs, breaks)
     assert all(torch.equal(*each) for each in zip(alone, watched, strict=True))
+
+
+@pytest.mark.parametrize("make", [whole_model, model_in_place, part_of_a_model])
+def test_nothing_is_compiled_again_beside_another_listener_to_all_modules(make, tmp_path):
+    # Where there is another one, graphs depend on how many there are.
+    handle = register_module_forward_pre_hook(lambda module, inputs: None)
+    try:
+        graphs, breaks, _ = counted(make)
+        assert counted(make, str(tmp_path / "run"))[:2] == (graphs, breaks)
+    finally:
+        handle.remove()
 
 
 @pytest.mark.parametrize("make", [whole_model, model_in_place, part_of_a_model])

@@ -77,9 +77,12 @@ AGAIN = _Again()
 
 
 def has_compiled() -> bool:
-    """Return whether anything was compiled in this process."""
+    """Return whether anything was compiled in this process.
+
+    PyTorch counts frames, but not those of `fullgraph=True`, of which it counts the graphs.
+    """
     dynamo = sys.modules.get("torch._dynamo.utils")
-    return dynamo is not None and bool(dynamo.counters.get("frames"))
+    return dynamo is not None and any(dynamo.counters.get(kind) for kind in ("frames", "stats"))
 
 
 def called_from_a_graph() -> bool:
