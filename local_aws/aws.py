@@ -16,7 +16,7 @@ from typing import Any, cast
 from local_aws.cloud_process import CREDENTIALS, CloudProcess, raise_if_error, wait_for_janitor
 from local_aws.deployment.assembly import Assembly, synthesized
 from local_aws.environ import changed_environ
-from local_aws.errors import WaitedTooLong
+from local_aws.errors import TooManyRunning, WaitedTooLong
 from local_aws.inbox import Inbox, peek
 from local_aws.template import REGION
 
@@ -183,9 +183,21 @@ class LocalAws:
         """Move the clock forward: schedules, delayed messages and leases follow at once."""
         self.ask("forward", seconds=seconds)
 
-    def invoke(self, function: str, event: Any) -> Invocation:
-        """Call a handler by its name, such as `sweep`, and wait for its result."""
-        return Invocation(**self.ask("invoke", function=function, event=event))
+    def invoke(self, function: str, event: Any, *, seconds: float = 60.0) -> Invocation:
+        """Call a handler by its name, such as `sweep`, and wait for its result.
+
+        While the account runs as many functions as it may, the call is repeated with back-off, as by the SDK;
+        `TooManyRunning` if it is still refused after `seconds`.
+        """
+        until, pause = time.monotonic() + seconds, 0.05
+        while True:
+            try:
+                return Invocation(**self.ask("invoke", function=function, event=event))
+            except TooManyRunning as refusal:
+                if time.monotonic() > until:
+                    raise TooManyRunning(f"Tried for {seconds:g} s: {refusal}") from refusal
+            time.sleep(pause)
+            pause = min(1.0, 2 * pause)
 
     @contextlib.contextmanager
     def losing_notifications(self) -> Iterator[None]:

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from local_aws.clock import MovableClock
 from local_aws.deployment.deployed import Deployed
-from local_aws.errors import LocalStackError
+from local_aws.errors import LocalStackError, TooManyRunning
 from local_aws.gate import Gate
+from local_aws.limits import BeyondLimit
 from local_aws.running.functions import Invocation
 from local_aws.template import ACCOUNT, Template
 from local_aws.waking.delivery import Deliveries
@@ -50,8 +51,14 @@ class Control:
         return self._stack.clock.now()
 
     def do_invoke(self, function: str, event: Any) -> dict[str, Any]:
-        invocation = self._stack.invoke(self._full_name(function), json.dumps(event).encode())
-        return _as_data(invocation)
+        name, payload = self._full_name(function), json.dumps(event).encode()
+        try:
+            return _as_data(self._stack.invoke(name, payload))
+        except BeyondLimit as limit:
+            raise TooManyRunning(
+                f"{function} was refused with {limit} The account runs as many functions at once as it may: "
+                "wait until some have ended, with settle(), or raise the setting account_concurrency"
+            ) from limit
 
     def do_invocations(self, function: str | None, skip: int) -> list[dict[str, Any]]:
         invocations = self._stack.past_invocations()[skip:]

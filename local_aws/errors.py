@@ -43,6 +43,10 @@ class FolderClosed(LocalStackError):
     """A required folder is not writable."""
 
 
+class TooManyRunning(LocalStackError):
+    """The account runs as many functions at once as it may: the message says what to do."""
+
+
 class WaitedTooLong(LocalStackError):
     """A condition did not become true in time: the message says what is known instead."""
 

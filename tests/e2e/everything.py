@@ -150,7 +150,8 @@ def merge_lanes(debugger, run, saver) -> None:
         saver.save(step)
         debugger.wait("all", through=step)
         for lane in lanes():
-            debugger.aws.invoke("evaluate", {"run": run.run, "group": lane, "step": step})
+            request = {"run": run.run, "group": lane, "step": step}
+            debugger.aws.invoke("evaluate", request, seconds=TIMEOUT)
         if not lanes():
             return
     raise AssertionError("a lane has never joined the other rules")
@@ -301,7 +302,8 @@ def a_claim_whose_next_step_waits(debugger) -> None:
             killing(aws, "sweep", "dynamodb:Query"),
         ):
             aws.forward(301)
-            aws.invoke("claim", {"run": run.run, "group": group, "step": lost + 1})
+            request = {"run": run.run, "group": group, "step": lost + 1}
+            aws.invoke("claim", request, seconds=TIMEOUT)
             if is_used(aws, "Claim", "sqs:SendMessage"):
                 return
         aws.forward(901)  # the next evaluation gives the lost step up
@@ -324,7 +326,7 @@ def a_run_that_ends_while_its_rule_waits(debugger) -> None:
 
     def has_sent_a_reminder() -> bool:
         aws.forward(61)
-        aws.invoke("finish_run", {"run": run.run})
+        aws.invoke("finish_run", {"run": run.run}, seconds=TIMEOUT)
         return is_used(aws, "FinishRun", "sqs:SendMessage")
 
     with killing(aws, "ingest", "dynamodb:GetItem"):

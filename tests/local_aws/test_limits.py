@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
+from local_aws.errors import LocalStackError, TooManyRunning
 from local_aws.limits import BeyondLimit, Limits
 from local_aws.limits.concurrency import Concurrency
 from local_aws.limits.lineage import Lineages
@@ -267,8 +268,6 @@ def test_the_state_of_an_execution_is_limited_to_256_kb(aws: LocalAws):
 
 
 def test_the_environment_of_a_function_is_limited_to_4_kb(aws: LocalAws):
-    from local_aws.errors import LocalStackError
-
     with pytest.raises(LocalStackError, match="and Lambda allows 4096"):
         LocalAws(environment={"RULES": "x" * 4000}).start()
 
@@ -300,6 +299,24 @@ def test_a_call_beyond_the_concurrency_of_the_account_is_refused():
         thread.join()
     with concurrency.slot(), concurrency.slot():  # a call through the API and its execution are one
         assert concurrency.highest == 2
+
+
+def test_a_direct_call_is_repeated_while_the_account_is_at_its_concurrency(aws: LocalAws):
+    at_once = threading.Barrier(2 * LOWERED["concurrency"])
+
+    def call(_: int) -> str | None:
+        at_once.wait()
+        return aws.invoke("sweep", {}).error
+
+    with ThreadPoolExecutor(at_once.parties) as callers:
+        assert set(callers.map(call, range(at_once.parties))) == {None}
+
+
+def test_a_direct_call_that_stays_refused_says_what_to_do():
+    with LocalAws(limits={"concurrency": 0}) as full, pytest.raises(TooManyRunning) as refused:
+        full.invoke("sweep", {}, seconds=0.1)
+    for part in ("Tried for 0.1 s", "sweep", "TooManyRequestsException", "settle()", "account_concurrency"):
+        assert part in str(refused.value)
 
 
 def test_a_chain_of_calls_is_cut_after_sixteen():
