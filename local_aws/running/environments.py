@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import resource
+import select
 import shutil
 import signal
 import tempfile
@@ -24,6 +25,7 @@ from local_aws.running.starting import Process, ProcessStarter, Start
 from local_aws.template import REGION
 
 INIT_SECONDS = 10.0
+PIPE_BYTES = 1 << 16  # a pipe holds no more
 
 
 class Environment:
@@ -37,6 +39,8 @@ class Environment:
         self._process: Process | None = None
         self._api: RuntimeApi | None = None
         self._lines: list[str] = []
+        self._unended = b""  # of the line that is being printed
+        self._reading = threading.Lock()
         self._reader: threading.Thread | None = None
 
     @property
@@ -57,13 +61,13 @@ class Environment:
     def invoke(self, event: bytes, request: str) -> tuple[bytes, str | None, tuple[str, ...]]:
         """Return the handler's result, the type of its error or None, and the lines it printed."""
         assert self._api is not None
+        self._read_printed()  # what the invocation before has left
         self._lines.clear()
         timeout = self.function.timeout
         deadline = time.monotonic() + timeout
         self._api.send(request, event, self._runtime.clock.now() + timeout)
         payload, error = self._result(request, deadline)
-        if self._reader is not None and not self.is_warm:
-            self._reader.join(0.5)  # the pipe may still hold lines printed before the result
+        self._read_printed()  # the pipe may still hold lines printed before the result
         return payload, error, tuple(self._lines)
 
     def kill(self) -> None:
@@ -83,7 +87,8 @@ class Environment:
             if self._reader is not None:
                 self._reader.join(1)
             if self._process.stdout:
-                self._process.stdout.close()
+                with self._reading:
+                    self._process.stdout.close()
         if self._api is not None:
             self._api.close()
             shutil.rmtree(self._home, ignore_errors=True)
@@ -126,7 +131,8 @@ class Environment:
                 self._variables(self._api),
             )
         )
-        self._reader = threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True)
+        self._unended = b""
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._reader.start()
 
     def _variables(self, api: RuntimeApi) -> dict[str, str]:
@@ -157,13 +163,32 @@ class Environment:
             **function.environment,
         }
 
-    def _read(self, process: Process, lines: list[str]) -> None:
+    def _read(self, process: Process) -> None:
+        """Read what the process prints, also between invocations, until its end of the pipe is closed."""
         assert process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed meanwhile
-            for raw in process.stdout:
-                line = raw.decode("utf-8", "replace").rstrip("\n")
-                lines.append(line)
+        with contextlib.suppress(ValueError, OSError):  # closed meanwhile
+            while True:
+                select.select([process.stdout], [], [])
+                if self._read_printed() == b"":
+                    return
+
+    def _read_printed(self) -> bytes | None:
+        """Take in all that the pipe holds; return it: None if that is nothing yet, empty at its end."""
+        process = self._process
+        if process is None or process.stdout is None or process.stdout.closed:
+            return b""
+        with self._reading:
+            if not select.select([process.stdout], [], [], 0)[0]:
+                return None
+            printed = os.read(process.stdout.fileno(), PIPE_BYTES)
+            *lines, self._unended = (self._unended + printed).split(b"\n")
+            if not printed and self._unended:
+                lines, self._unended = [self._unended], b""
+            for raw in lines:
+                line = raw.decode("utf-8", "replace")
+                self._lines.append(line)
                 self._runtime.log(self.function, self.id, line)
+        return printed
 
 
 def uses_more_than(process: int, megabytes: int) -> bool:

@@ -34,6 +34,10 @@ def tells(event, context):
 def answers(event, context):
     return {"event": event, "left": context.get_remaining_time_in_millis()}
 
+def prints(event, context):
+    for number in range(event):
+        print("line", number)
+
 def never_ends(event, context):
     print("begun", flush=True)
     while True:
@@ -61,7 +65,7 @@ def environment(tmp_path: Path) -> Iterator[Make]:
         endpoint="http://127.0.0.1:1",
         clock=MovableClock(tmp_path / "clock"),
         credentials=lambda *_: {},
-        log=lambda *_: None,
+        log=lambda *_: time.sleep(0.001),  # so that the thread that reads is later than the result
         begin=lambda *_: None,
     )
     starter, made = ProcessStarter(), []
@@ -96,6 +100,14 @@ def test_a_handler_knows_the_time_that_it_has_left(environment: Make):
     assert error is None
     assert answer["event"] == {"a": 1}
     assert 0 < answer["left"] <= 60_000
+
+
+def test_the_log_of_a_warm_invocation_has_all_of_its_lines_and_no_others(environment: Make):
+    printing = environment("prints")
+    for count in (100, 3, 0, 100) * 2:
+        _, error, log = printing.invoke(str(count).encode(), "request")
+        assert error is None
+        assert [line for line in log if line.startswith("line")] == [f"line {n}" for n in range(count)]
 
 
 def test_a_function_is_ended_after_its_time_and_its_error_says_so(
