@@ -225,6 +225,7 @@ def _started() -> tuple[subprocess.Popen[str], int, int, list[threading.Thread]]
             f"from {__name__} import main; main()",
             str(theirs_in),
             str(theirs_out),
+            str(os.getpid()),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -263,14 +264,15 @@ def _end(process: subprocess.Popen[str], files: tuple[int, ...], printers: list[
 
 
 def main() -> None:
-    """Be the process, with the file descriptors of its two pipes as arguments."""
+    """Be the process: the file descriptors of its pipes and the id of its parent are its arguments."""
     from smdebug.logger import get_logger
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; its parent reports that
     get_logger().setLevel("CRITICAL")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    threading.Thread(target=end_with, args=[os.getppid()], name="smdebug-parent", daemon=True).start()
-    serve(int(sys.argv[1]), int(sys.argv[2]))
+    requests, answers, parent = map(int, sys.argv[1:4])
+    threading.Thread(target=end_with, args=[parent], name="smdebug-parent", daemon=True).start()
+    serve(requests, answers)
 
 
 def end_with(parent: int) -> None:
