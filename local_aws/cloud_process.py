@@ -84,6 +84,6 @@ def raise_if_error(answer: Mapping[str, Any]) -> None:
 
 def wait_for_janitor(folder: str) -> None:
     """Wait until the janitor has ended the remaining processes and removed the folder."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 90  # longer than it takes at most
     while folder and Path(folder).exists() and time.monotonic() < until:
         time.sleep(0.02)
