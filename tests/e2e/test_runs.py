@@ -265,7 +265,7 @@ def test_a_malformed_message_becomes_a_dead_letter(local_debugger):
         aws.forward(361)
         return poison in aws.dead_letters()
 
-    aws.wait_until(is_dead, what="the dead letter", seconds=30, pause=0.5)
+    aws.wait_until(is_dead, what="the dead letter", pause=0.5)
 
 
 def test_a_handler_that_is_killed_during_an_evaluation_is_retried(local_debugger):

@@ -285,13 +285,13 @@ def test_a_call_beyond_the_concurrency_of_the_account_is_refused():
 
     def run() -> None:
         with concurrency.slot():
-            entered.wait(30)
-            leave.wait(30)
+            entered.wait(60)
+            leave.wait(60)
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
-    entered.wait(30)
+    entered.wait(60)
     with pytest.raises(BeyondLimit, match="TooManyRequestsException"), concurrency.slot():
         pass
     leave.set()

@@ -71,7 +71,7 @@ def finishes_while_held(lock: Any, act: Any) -> bool:
     with lock:
         thread = threading.Thread(target=act)
         thread.start()
-        thread.join(30)
+        thread.join(60)
         finished = not thread.is_alive()
     thread.join()
     return finished

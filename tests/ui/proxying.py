@@ -32,7 +32,7 @@ class Proxy:
         """End the hub."""
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(60)
 
 
 class _Passing(http.server.BaseHTTPRequestHandler):
@@ -47,7 +47,7 @@ class _Passing(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
             return
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        behind = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=30)
+        behind = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=60)
         headers, path = dict(self.headers), self.path
         if self.server.strips:
             headers |= {"X-Forwarded-Context": prefix, "X-ProxyContextPath": prefix}

@@ -216,7 +216,7 @@ def test_waiting_is_reported_to_terminals_alone(capsys, monkeypatch):
     echo = progress.click.echo
     monkeypatch.setattr(progress.click, "echo", lambda *a, **k: (echo(*a, **k), written.set()))
     with progress.waiting("opening it"):
-        assert written.wait(10)
+        assert written.wait(60)
     output = capsys.readouterr().err
     assert "opening it, 0 s" in output
     assert output.endswith("\r\x1b[K")

@@ -54,7 +54,7 @@ def test_doctor_checks_a_live_stack_from_outside(ask, aws):
 
 def test_what_runs_from_the_checkout_ends_with_the_command_even_if_that_is_killed(tmp_path):
     (tmp_path / "naps.py").write_text(
-        "import time\ndef nap():\n    print('up', flush=True)\n    time.sleep(60)\n"
+        "import time\ndef nap():\n    print('up', flush=True)\n    time.sleep(600)\n"
     )
     script = (
         "from pathlib import Path\nfrom smdebug.cli.this_machine import checkout\n"
@@ -71,7 +71,7 @@ def test_what_runs_from_the_checkout_ends_with_the_command_even_if_that_is_kille
         assert command.stdout is not None
         assert command.stdout.readline() == "up\n"
         command.kill()
-        _, output = command.communicate(timeout=30)  # until both have let go of stderr
+        _, output = command.communicate(timeout=120)  # until both have let go of stderr
     assert output == "Interrupted. Nothing was left behind.\n"
 
 

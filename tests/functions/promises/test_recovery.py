@@ -144,7 +144,7 @@ def test_runs_are_swept_at_once_and_one_that_fails_holds_up_no_other(small):
         Saver(small.place(name)).begin().save(0, FAILING)
         small.settle()
         small.bucket.hold_back()
-    together, read = Barrier(len(names), timeout=20), small.index.run
+    together, read = Barrier(len(names), timeout=60), small.index.run
 
     def run_together(run):
         if run not in met:

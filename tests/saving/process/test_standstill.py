@@ -160,7 +160,7 @@ def test_the_thread_ends_when_it_is_stopped_and_outlives_errors():
             pass
 
     thread = StandstillThread(Failing(), 0.01)
-    assert looked.wait(30)
+    assert looked.wait(60)
     thread.stop()
     thread.stop()
     assert not thread._thread.is_alive()

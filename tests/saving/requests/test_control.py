@@ -219,9 +219,9 @@ class Ranks:
 
     def agree(self, rank, last_step):
         self._last_steps[rank] = last_step
-        self._both.wait(20)
+        self._both.wait(60)
         latest = max((step for step in self._last_steps if step is not None), default=None)
-        self._both.wait(20)
+        self._both.wait(60)
         return latest
 
 

@@ -48,7 +48,7 @@ def test_threads_start_with_the_first_step_and_end_with_close():
     (thread,) = set(threading.enumerate()) - before
     assert (thread.name, thread.daemon) == ("smdebug-writer", True)
     writer.close()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -115,7 +115,7 @@ def test_index_files_are_written_in_the_order_of_submission_whatever_is_ready_fi
 
     def write(step):
         if step == 0:
-            others_are_written.wait(10)
+            others_are_written.wait(60)
         written.append(step)
         if len(written) == 3:
             others_are_written.set()

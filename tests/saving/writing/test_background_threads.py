@@ -33,7 +33,7 @@ def test_a_killed_thread_is_replaced():
 
     writer.submit(job_of(0, write))
     submit(writer, 1, 2)
-    in_hand.wait(10)
+    in_hand.wait(60)
     (thread,) = writer._threads
     kill(thread)
     outcome = writer.close()
@@ -87,7 +87,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.step_recording import StepRecording
 from smdebug.storage import open_storage
-writer = BackgroundWriter(open_storage(sys.argv[1]), patience=0.2)
+writer = BackgroundWriter(open_storage(sys.argv[1]))
 def submit(step):
     recording = StepRecording(step=step, worker="worker_0", mode=ModeKeys.TRAIN, mode_step=step)
     recording.write_tensor("x", np.zeros(100_000))
@@ -113,6 +113,7 @@ def test_an_interpreter_that_ends_without_close_does_not_hang(tmp_path):
     run_script(
         OPENING
         + """
+writer = BackgroundWriter(open_storage(sys.argv[1]), patience=0.2)
 writer.storage.create = lambda key: threading.Event().wait()
 submit(1)
 """,
@@ -125,7 +126,6 @@ def test_a_forked_child_is_silent_and_leaves_the_queue_to_its_parent(tmp_path):
     out = run_script(
         OPENING
         + """
-writer = BackgroundWriter(open_storage(sys.argv[1]))  # patient: forking may take long
 create, gate = writer.storage.create, threading.Event()
 writer.storage.create = lambda key: (gate.wait(), create(key))[1]
 for step in range(5):

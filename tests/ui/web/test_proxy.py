@@ -29,7 +29,7 @@ def hub(serve, tmp_path):
     proxy = Proxy(client.server.port, prefix)
 
     def ask(path, *, method="GET", body=None, headers=None, stream=False):
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=60)
         token = {"x-smdebug-token": client.server.token, "x-smdebug": "1", "host": HUB}
         target = prefix + path
         if stream:
