@@ -17,9 +17,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
-from local_aws.errors import LocalStackError, TooManyRunning
+from local_aws.errors import LocalStackError
 from local_aws.limits import BeyondLimit, Limits
-from local_aws.limits.concurrency import Concurrency
 from local_aws.limits.lineage import Lineages
 from local_aws.limits.requests import check_request
 from local_aws.permissions.calls import Request
@@ -277,46 +276,6 @@ def test_a_function_that_uses_more_memory_than_it_has_is_noticed():
 
     assert uses_more_than(os.getpid(), 1)
     assert not uses_more_than(os.getpid(), 100_000)
-
-
-def test_a_call_beyond_the_concurrency_of_the_account_is_refused():
-    concurrency = Concurrency(2)
-    entered, leave = threading.Barrier(3), threading.Event()
-
-    def run() -> None:
-        with concurrency.slot():
-            entered.wait(60)
-            leave.wait(60)
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    entered.wait(60)
-    with pytest.raises(BeyondLimit, match="TooManyRequestsException"), concurrency.slot():
-        pass
-    leave.set()
-    for thread in threads:
-        thread.join()
-    with concurrency.slot(), concurrency.slot():  # a call through the API and its execution are one
-        assert concurrency.highest == 2
-
-
-def test_a_direct_call_is_repeated_while_the_account_is_at_its_concurrency(aws: LocalAws):
-    at_once = threading.Barrier(2 * LOWERED["concurrency"])
-
-    def call(_: int) -> str | None:
-        at_once.wait()
-        return aws.invoke("sweep", {}).error
-
-    with ThreadPoolExecutor(at_once.parties) as callers:
-        assert set(callers.map(call, range(at_once.parties))) == {None}
-
-
-def test_a_direct_call_that_stays_refused_says_what_to_do():
-    with LocalAws(limits={"concurrency": 0}) as full, pytest.raises(TooManyRunning) as refused:
-        full.invoke("sweep", {}, seconds=0.1)
-    for part in ("Tried for 0.1 s", "sweep", "TooManyRequestsException", "settle()", "account_concurrency"):
-        assert part in str(refused.value)
 
 
 def test_a_chain_of_calls_is_cut_after_sixteen():
