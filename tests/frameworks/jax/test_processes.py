@@ -7,20 +7,24 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import smdebug.jax as smd
 
 ROOT = Path(__file__).parents[3]
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
+@pytest.fixture
+def port():
+    """A port that no other process gets. It is shared with the coordinator, which alone listens."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield str(kept.getsockname()[1])
 
 
-def test_each_process_is_a_worker_and_saves_its_part_which_is_reported_once(tmp_path):
-    run, port = str(tmp_path / "run"), free_port()
+def test_each_process_is_a_worker_and_saves_its_part_which_is_reported_once(tmp_path, port):
+    run = str(tmp_path / "run")
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.frameworks.jax.process", str(rank), port, run],
@@ -32,7 +36,7 @@ def test_each_process_is_a_worker_and_saves_its_part_which_is_reported_once(tmp_
         )
         for rank in (0, 1)
     ]
-    outputs = [process.communicate(timeout=120)[0] for process in started]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0], outputs
     for output in outputs:
         assert output.count("is spread over several processes") == 1

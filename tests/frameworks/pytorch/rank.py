@@ -26,6 +26,8 @@ from smdebug.exceptions import TrainingStopped
 from smdebug.runs.requests.zooming import request_zoom
 from tests.frameworks.pytorch.training import EVERY_STEP, Net
 
+RANKS = 2
+
 
 def batch_of(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     made = torch.Generator().manual_seed(100 * step + rank)
@@ -288,15 +290,17 @@ def zoomed_shards(run: str) -> None:
         distributed.barrier()
 
 
-def train_as_rank(story: str, run: str) -> None:
-    distributed.init_process_group("gloo")
+def train_as_rank(rank: int, story: str, run: str) -> None:
+    # They meet in a file: a port that is free now may be taken before the first rank listens.
+    place = f"file://{run}.ranks"
+    distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=RANKS)
     torch.set_num_threads(1)
     globals()[story](run)
     distributed.barrier()
     distributed.destroy_process_group()
 
 
-def forked(rank: int, story: str, run: str, environment: dict[str, str], output: str) -> int:
+def forked(rank: int, story: str, run: str, output: str) -> int:
     """Start the rank in a process of its own, which writes its output to that file; return its number."""
     pid = os.fork()
     if pid:
@@ -306,9 +310,9 @@ def forked(rank: int, story: str, run: str, environment: dict[str, str], output:
         file = os.open(output, os.O_WRONLY | os.O_CREAT)
         for stream in (1, 2):
             os.dup2(file, stream)
-        signal.alarm(120)
-        os.environ.update(environment, RANK=str(rank))
-        train_as_rank(story, run)
+        signal.alarm(300)
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS))
+        train_as_rank(rank, story, run)
         code = 0
     except BaseException:
         traceback.print_exc()

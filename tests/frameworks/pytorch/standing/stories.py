@@ -1,4 +1,4 @@
-"""Trainings of several ranks that may hang; the arguments are a folder and a port for each.
+"""Trainings of several ranks that may hang; the argument is a folder.
 
 All run side by side, and each has a run in the folder. Those that hang are killed once the ranks have written
 what there is to say, however long this machine takes for that. Prints the exit code of each rank.
@@ -7,6 +7,7 @@ what there is to say, however long this machine takes for that. Prints the exit 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib
 import json
 import os
@@ -126,10 +127,15 @@ def ends(rank: int, step: int, model: nn.Module, run: Path) -> None:
     pass
 
 
-def train(story: str, run: str, patience: float) -> None:
+def train(story: str, run: str, rank: int, patience: float) -> None:
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", timeout=timedelta(seconds=patience))
-    rank = distributed.get_rank()
+    distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{run}.ranks",  # a port might be taken before the first rank listens
+        rank=rank,
+        world_size=STORIES[story],
+        timeout=timedelta(seconds=patience),
+    )
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 1))
     trained = nn.parallel.DistributedDataParallel(model)
@@ -167,20 +173,28 @@ HANGS = {
 """The stories that do not end, and which ranks of each write where they stand."""
 
 
-def forked(story: str, run: str, rank: int, port: int) -> int:
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, where the system supports that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def forked(story: str, run: str, rank: int) -> int:
     """Start a rank in a process of its own; return its number."""
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
+        end_with(parent)
         file = os.open(f"{run}-{rank}.txt", os.O_WRONLY | os.O_CREAT)
         for stream in (1, 2):
             os.dup2(file, stream)
-        os.environ.update(
-            RANK=str(rank), WORLD_SIZE=str(STORIES[story]), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
-        )
-        train(story, run, 2 * AT_MOST)
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(STORIES[story]))
+        train(story, run, rank, 2 * AT_MOST)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -208,7 +222,7 @@ def kill(processes: Collection[int]) -> None:
             os.waitpid(pid, 0)
 
 
-def main(folder: str, ports: list[str]) -> None:
+def main(folder: str) -> None:
     for module in (
         "torch._dynamo",
         "torch.distributed.fsdp",
@@ -218,8 +232,8 @@ def main(folder: str, ports: list[str]) -> None:
         with suppress(ImportError):
             importlib.import_module(module)
     started = {
-        (story, rank): forked(story, f"{folder}/{story}", rank, int(port))
-        for (story, size), port in zip(STORIES.items(), ports, strict=True)
+        (story, rank): forked(story, f"{folder}/{story}", rank)
+        for story, size in STORIES.items()
         for rank in range(size)
     }
     codes: dict[str, dict[int, int | None]] = {
@@ -239,4 +253,4 @@ def main(folder: str, ports: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1])
