@@ -198,6 +198,11 @@ def column(framework: str, folder: Path) -> dict[str, str]:
     """Train with the framework, and return what is seen of each row."""
     place = str(folder / "run")
     FRAMEWORKS[framework][1](place, folder)
+    return rows_of(place)
+
+
+def rows_of(place: str) -> dict[str, str]:
+    """Return what is seen of each row in the run."""
     trial: Any = create_trial(place)
     names = trial.observations.series_names()
     trial.series_of_validation = [name for name in names if name.startswith("val")]

@@ -7,7 +7,7 @@ from smdebug import modes
 from smdebug.rules import restore_state, save_state
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
-from tests.smdebug_default_rules.made_runs import TERM, findings_of
+from tests.smdebug_default_rules.made_runs import TERM, Run, findings_of
 
 
 def test_a_rate_that_jumps_is_found_at_its_step(run):
@@ -342,8 +342,10 @@ def test_an_output_that_is_the_same_for_all_rows_is_found(run):
     assert (step, finding.tensor, finding.since) == (2, "Net_output_0", 0)
 
 
-@pytest.mark.parametrize("name", CATALOG)
-def test_a_rule_continues_in_another_process_where_it_stopped(run, name):
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory):
+    """The place of a run that many rules find something in."""
+    run = Run(tmp_path_factory.mktemp("troubled") / "run")
     losses = [*np.linspace(2.3, 1.5, 25), 40.0]
     for step, loss in enumerate(losses):
         run.loss = loss
@@ -354,11 +356,16 @@ def test_a_rule_continues_in_another_process_where_it_stopped(run, name):
             run.kinds["gradients"]["gradient/Net_2.weight"][3, 5] = 100.0
         run.write()
     run.hook.close()
-    whole = findings_of(CATALOG[name].load()(create_trial(run.place)), list(range(26)))
+    return run.place
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_a_rule_continues_in_another_process_where_it_stopped(troubled, name):
+    whole = findings_of(CATALOG[name].load()(create_trial(troubled)), list(range(26)))
     parts = []
     state = None
     for step in range(26):  # each step in a process of its own
-        rule = CATALOG[name].load()(create_trial(run.place))
+        rule = CATALOG[name].load()(create_trial(troubled))
         if state is not None:
             restore_state(rule, state)
         parts += findings_of(rule, [step])

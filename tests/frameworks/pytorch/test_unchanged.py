@@ -1,10 +1,14 @@
-"""PyTorch scripts that know nothing of a hook."""
+"""PyTorch scripts that know nothing of a hook.
+
+Where it is of no matter when PyTorch is imported, they run in forks of one process that has done so.
+"""
 
 import json
 
 import pytest
 
 import smdebug.pytorch as smd
+from tests.frameworks.forks import Forks
 from tests.frameworks.pytorch.training import since
 from tests.frameworks.scripts import ROOT, python, watched
 
@@ -48,6 +52,12 @@ MODULE = "criterion = nn.CrossEntropyLoss()"
 FUNCTION = "criterion = nn.functional.cross_entropy"
 
 
+@pytest.fixture(scope="module")
+def in_fork():
+    with Forks("torch", "torch._dynamo") as forks:
+        yield forks.python
+
+
 @pytest.fixture
 def script(tmp_path):
     path = tmp_path / "train.py"
@@ -70,33 +80,33 @@ def test_a_script_is_watched_and_prints_what_it_prints_alone(script):
     assert trial.loaded_all_steps
 
 
-def test_which_runs_were_saved_is_told_in_a_file_whatever_becomes_of_the_script(script):
+def test_which_runs_were_saved_is_told_in_a_file_whatever_becomes_of_the_script(script, in_fork):
     done = script.parent / "runs.json"
-    watched(script, "--out-dir", "run", "--json", done, arguments=("--epochs", "2"))
+    watched(script, "--out-dir", "run", "--json", done, arguments=("--epochs", "2"), run=in_fork)
     assert json.loads(done.read_text()) == {"runs": [str(script.parent / "run")]}
     command = ("-m", "smdebug.run", "--out-dir", "other", "--json", done, script)
-    assert python(*command, cwd=script.parent).returncode != 0  # without what it asks for
+    assert in_fork(*command, cwd=script.parent).returncode != 0  # without what it asks for
     assert json.loads(done.read_text()) == {"runs": []}
     nowhere = script.parent / "nowhere" / "runs.json"
-    refused = python("-m", "smdebug.run", "--json", nowhere, script, cwd=script.parent)
+    refused = in_fork("-m", "smdebug.run", "--json", nowhere, script, cwd=script.parent)
     assert refused.returncode == 2
     assert str(nowhere.parent) in refused.stderr
     assert refused.stdout == ""
     second = {"RANK": "1", "WORLD_SIZE": "1"}
     done.unlink()
-    python(*command, cwd=script.parent, **second)
+    in_fork(*command, cwd=script.parent, **second)
     assert not done.exists()
 
 
-def test_a_loss_that_is_a_function_is_what_backward_was_called_on(script):
+def test_a_loss_that_is_a_function_is_what_backward_was_called_on(script, in_fork):
     script.write_text(SCRIPT.replace("LOSS", FUNCTION))
-    watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
+    watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"), run=in_fork)
     trial = smd.create_trial(str(script.parent / "run"))
     assert trial.tensor_names() == ["loss_output_0"]
     assert trial.tensor("loss_output_0").steps(smd.modes.TRAIN) == list(range(6))
 
 
-def test_the_json_file_configures_what_options_do_not(script):
+def test_the_json_file_configures_what_options_do_not(script, in_fork):
     config = script.parent / "config.json"
     config.write_text(
         json.dumps(
@@ -115,14 +125,15 @@ def test_the_json_file_configures_what_options_do_not(script):
         3,
         "--save-all",
         arguments=("--epochs", "2"),
+        run=in_fork,
     )
     trial = smd.create_trial(str(script.parent / "from-json"))
     assert trial.steps(smd.modes.TRAIN) == [0, 3]
     assert {"fc1_output_0", "Net_fc1.bias"} <= set(trial.tensor_names())
 
 
-def test_without_a_place_it_makes_a_folder_and_says_so(script):
-    watched(script, arguments=("--epochs", "2"))
+def test_without_a_place_it_makes_a_folder_and_says_so(script, in_fork):
+    watched(script, arguments=("--epochs", "2"), run=in_fork)
     (run,) = (script.parent / "smdebug-runs").iterdir()
     assert run.name.startswith("train-")
     assert smd.create_trial(str(run)).steps() == list(range(7))
@@ -149,12 +160,14 @@ def test_a_script_that_goes_elsewhere_still_knows_where_it_lies(script):
 
 
 @since("2.3", "a GradScaler for the CPU")
-def test_a_scaled_loss_is_saved_as_it_was(script):
+def test_a_scaled_loss_is_saved_as_it_was(script, in_fork):
     text = SCRIPT.replace("LOSS", FUNCTION).replace(
         "    loss.backward()", "    torch.amp.GradScaler('cpu', 1024.0).scale(loss).backward()"
     )
     script.write_text(text.replace("optimizer.step()", "print(float(loss))"))
-    output = watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
+    output = watched(
+        script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"), run=in_fork
+    )
     trial = smd.create_trial(str(script.parent / "run"))
     assert float(trial.tensor("loss_output_0").value(0)) == float(output.splitlines()[0])
 
@@ -225,16 +238,16 @@ for model in (teacher, student):
 """
 
 
-def watched_models(tmp_path, script):
+def watched_models(tmp_path, script, run):
     (tmp_path / "train.py").write_text(SEVERAL + script)
     options = ["--out-dir", "run", "--collections", "weights,losses", "--save-interval", 1]
-    output = watched(tmp_path / "train.py", *options)
+    output = watched(tmp_path / "train.py", *options, run=run)
     trial = smd.create_trial(str(tmp_path / "run"))
     return output, trial
 
 
-def test_from_fold_to_fold_steps_continue_with_the_model_that_is_trained(tmp_path):
-    output, trial = watched_models(tmp_path, FOLDS)
+def test_from_fold_to_fold_steps_continue_with_the_model_that_is_trained(tmp_path, in_fork):
+    output, trial = watched_models(tmp_path, FOLDS, in_fork)
     assert output.split() == ["gone"] * 3
     assert len(trial.steps(smd.modes.TRAIN)) == 15
     assert len(trial.steps(smd.modes.EVAL)) == 3
@@ -242,21 +255,21 @@ def test_from_fold_to_fold_steps_continue_with_the_model_that_is_trained(tmp_pat
         assert trial.tensor(name).steps(smd.modes.TRAIN) == list(range(5 * fold, 5 * fold + 5))
 
 
-def test_a_model_that_is_trained_after_another_takes_its_place(tmp_path):
-    _, trial = watched_models(tmp_path, ENSEMBLE)
+def test_a_model_that_is_trained_after_another_takes_its_place(tmp_path, in_fork):
+    _, trial = watched_models(tmp_path, ENSEMBLE, in_fork)
     first, second = trial.tensor("Net_fc.weight").steps(), trial.tensor("Net-2_fc.weight").steps()
     assert second == list(range(15, 21))  # nine of its turns were the first one's last step
     assert first == [*range(15), *range(21, 27)]
 
 
-def test_a_student_takes_the_place_of_its_teacher_although_that_is_called_at_each_step(tmp_path):
-    _, trial = watched_models(tmp_path, TEACHER)
+def test_a_student_takes_the_place_of_its_teacher_although_that_is_called_at_each_step(tmp_path, in_fork):
+    _, trial = watched_models(tmp_path, TEACHER, in_fork)
     assert trial.tensor("Net_fc.weight").steps(smd.modes.TRAIN)[:5] == list(range(5))
     assert len(trial.tensor("Net-2_fc.weight").steps(smd.modes.TRAIN)) == 21  # after its first turns
 
 
-def test_models_that_are_trained_against_each_other_share_steps(tmp_path):
-    _, trial = watched_models(tmp_path, ADVERSARIES)
+def test_models_that_are_trained_against_each_other_share_steps(tmp_path, in_fork):
+    _, trial = watched_models(tmp_path, ADVERSARIES, in_fork)
     assert trial.steps() == list(range(4))
     assert trial.tensor("Net_fc.weight").steps() == list(range(4))
     assert trial.tensor("Net-2_fc.weight").steps()[-1] == 3
@@ -306,7 +319,7 @@ print(model.weight.tolist())
 
 
 @pytest.mark.parametrize("how", ["", ", fullgraph=True"])
-def test_a_model_that_is_compiled_in_place_is_watched(tmp_path, how):
+def test_a_model_that_is_compiled_in_place_is_watched(tmp_path, how, in_fork):
     script = tmp_path / "train.py"
     script.write_text(
         SEVERAL
@@ -320,13 +333,13 @@ print([p.tolist() for p in model.parameters()], counters["stats"]["unique_graphs
 """
     )
     options = ["--out-dir", "run", "--collections", "weights,gradients,losses"]
-    watched(script, *options, "--save-interval", 2)
+    watched(script, *options, "--save-interval", 2, run=in_fork)
     trial = smd.create_trial(str(tmp_path / "run"))
     assert trial.tensor("gradient/Net_fc.weight").steps(smd.modes.TRAIN) == [0, 2, 4]
     assert trial.tensor("loss_output_0").steps() == [0, 2, 4]
 
 
-def test_losses_that_backward_is_called_on_are_saved_however_it_is_called(tmp_path):
+def test_losses_that_backward_is_called_on_are_saved_however_it_is_called(tmp_path, in_fork):
     calls = """
 def at_once(a, b):
     torch.autograd.backward([a, b])
@@ -349,7 +362,7 @@ scripted = torch.jit.script(Net())
 train(scripted, 2)
 """
     made = "model = Net()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-    _, trial = watched_models(tmp_path, made + calls)
+    _, trial = watched_models(tmp_path, made + calls, in_fork)
     assert trial.tensor("loss_output_0").steps()[:4] == [0, 1, 2, 3]
     assert trial.tensor("loss_output_1").steps()[:2] == [0, 2]
 

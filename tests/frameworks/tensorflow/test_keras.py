@@ -14,6 +14,7 @@ import pytest
 
 import smdebug.tensorflow as smd
 from smdebug.runs.evaluation.diagnosing import diagnose
+from tests.frameworks import seen
 from tests.frameworks.tensorflow.training import (
     INPUTS,
     LABELS,
@@ -329,6 +330,14 @@ def test_other_backends_have_losses_metrics_and_weights(on_backend, backend):
     )
     first = trial.tensor("dense/weights/dense/kernel:0").value(0)
     assert not np.array_equal(first, np.float32(watched[0]))
+
+
+@pytest.mark.parametrize(("backend", "column"), [("torch", "Keras on PyTorch"), ("jax", "Keras on JAX")])
+def test_the_table_of_the_page_says_what_other_backends_show(on_backend, backend, column):
+    if not seen.is_installed(column):
+        pytest.skip(f"{backend} is not installed")
+    folder, _ = on_backend(backend)
+    assert seen.rows_of(str(folder / "planned")) == seen.columns_of_the_page()[column]
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
