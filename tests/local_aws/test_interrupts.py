@@ -18,6 +18,8 @@ SMDEBUG = (sys.executable, "-m", "smdebug.cli.main")
 DEMO = (sys.executable, str(ROOT / "examples" / "demo.py"))
 NOTHING_LEFT = "Interrupted. Nothing was left behind.\n"
 TIMEOUT = 120.0  # seconds, until a moment is reached and until the end
+IS_UP = "The stack is up at"
+ATTEMPTS = 10
 
 
 class Started:
@@ -53,11 +55,19 @@ class Started:
             assert time.monotonic() < until, "the moment was not reached"
             time.sleep(0.005)
 
+    def stands_at(self, holds: Callable[[], bool], *, before: str) -> bool:
+        """Stop the command once that holds; return whether it had not printed what comes later."""
+        self.wait_until(holds)
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        return not self.printed(before)
+
     def interrupt(self, how: signal.Signals = signal.SIGINT) -> tuple[int, str]:
         if how is signal.SIGINT:
             os.killpg(self.process.pid, how)  # as a terminal does
         else:
             self.process.send_signal(how)
+        self.process.send_signal(signal.SIGCONT)  # it may stand
         _, errors = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, errors
 
@@ -69,6 +79,18 @@ class Started:
                 return False
             time.sleep(0.01)
         return True
+
+
+def standing(command: Sequence[str], folder: Path, holds: Callable[[Started], bool], before: str) -> Started:
+    """Start the command until it stands at a moment: a busy machine may be late for that."""
+    for attempt in range(ATTEMPTS):
+        place = folder / str(attempt)
+        place.mkdir()
+        started = Started(command, place)
+        if started.stands_at(lambda at=started: holds(at), before=before):
+            return started
+        started.interrupt()
+    raise AssertionError(f"{ATTEMPTS} times the moment had passed")
 
 
 def _as_in_a_terminal() -> None:
@@ -130,16 +152,16 @@ def test_interrupt_during_synthesis(tmp_path, how):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("made", ["smdebug-local-*", "smdebug-local-*/wheels"])
 def test_interrupt_during_deployment(tmp_path, made, how):
-    started = Started((*SMDEBUG, "local"), tmp_path)
-    started.wait_until(lambda: started.has_file(made))
+    started = standing((*SMDEBUG, "local"), tmp_path, lambda at: at.has_file(made), before=IS_UP)
     assert started.interrupt(how) == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 
 
 def test_second_interrupt_while_ending(tmp_path):
-    started = Started((*SMDEBUG, "local"), tmp_path)
-    started.wait_until(lambda: started.has_file("smdebug-local-*/clock"))
+    clock = "smdebug-local-*/clock"
+    started = standing((*SMDEBUG, "local"), tmp_path, lambda at: at.has_file(clock), before=IS_UP)
     os.killpg(started.process.pid, signal.SIGINT)
+    started.process.send_signal(signal.SIGCONT)
     assert started.interrupt() == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 
@@ -153,8 +175,9 @@ def test_interrupt_of_a_running_stack_is_its_normal_end(tmp_path):
 
 
 def test_interrupt_while_the_trainings_of_the_demo_run(tmp_path):
-    started = Started((*SMDEBUG, "demo"), tmp_path)
-    started.wait_until(lambda: started.printed(" rules passed"))
+    started = standing(
+        (*SMDEBUG, "demo"), tmp_path, lambda at: at.printed(" rules passed"), before="Seconds since the last"
+    )
     assert started.interrupt() == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 
