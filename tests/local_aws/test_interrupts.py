@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ class Started:
     def stands_at(self, holds: Callable[[], bool], *, before: str) -> bool:
         """Stop the command once that holds; return whether it had not printed what comes later."""
         self.wait_until(holds)
-        self.process.send_signal(signal.SIGSTOP)
+        os.killpg(self.process.pid, signal.SIGSTOP)  # the command has a process of its own
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
         return not self.printed(before)
 
@@ -67,7 +68,8 @@ class Started:
             os.killpg(self.process.pid, how)  # as a terminal does
         else:
             self.process.send_signal(how)
-        self.process.send_signal(signal.SIGCONT)  # it may stand
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGCONT)  # it may stand
         _, errors = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, errors
 
@@ -161,7 +163,7 @@ def test_second_interrupt_while_ending(tmp_path):
     clock = "smdebug-local-*/clock"
     started = standing((*SMDEBUG, "local"), tmp_path, lambda at: at.has_file(clock), before=IS_UP)
     os.killpg(started.process.pid, signal.SIGINT)
-    started.process.send_signal(signal.SIGCONT)
+    os.killpg(started.process.pid, signal.SIGCONT)
     assert started.interrupt() == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 
