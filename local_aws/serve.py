@@ -28,13 +28,13 @@ def serve(
     """
     write = write or _print
     stop = until or threading.Event()
-    starting = True
+    starting, ending = True, False
 
     def end(*_: object) -> None:
-        if starting and not stop.is_set():  # a second signal finds it ending already
-            stop.set()
-            raise KeyboardInterrupt
-        stop.set()
+        nonlocal ending
+        if not ending:  # a second signal finds it ending already
+            ending = True
+            raise KeyboardInterrupt  # no lock is taken here: the code below, or a first signal, may hold it
 
     aws = LocalAws(settings, port=port)
     try:
@@ -49,8 +49,9 @@ def serve(
             write(line)
         stop.wait()
     except KeyboardInterrupt:
-        print("Interrupted. Nothing was left behind.", file=sys.stderr)
-        return INTERRUPTED
+        if starting:
+            print("Interrupted. Nothing was left behind.", file=sys.stderr)
+            return INTERRUPTED
     except LocalStackError as error:
         return report_error(error, as_json=as_json)
     finally:
