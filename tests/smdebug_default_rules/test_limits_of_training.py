@@ -410,6 +410,7 @@ def flow(*scales, count=4, kind="Linear", first=0.5, last=0.5):
     for step in range(count):
         for name, scale, size in zip(WEIGHTS, scales, (first, first, last), strict=True):
             value = scale[step] if isinstance(scale, list) else scale
+            size = size[step] if isinstance(size, list) else size
             steps.kinds["parameters"][name][:] = size
             steps.kinds["gradients"][f"gradient/{name}"][:] = size * value
         steps.write()
@@ -443,6 +444,18 @@ def test_weights_that_began_at_zero_say_nothing_of_the_flow(young):
     assert {(len(findings), why) for _, findings, why in outcomes} == {
         (0, "fewer than 3 layers have weights that are trained, and did not begin at zero")
     }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([0.0, 0.0026, 0.1, 0.24], []),
+        ([0.0, 0.26, 0.26, 0.26], [(3, "Net_0.weight")]),
+        ([0.0026, 0.0026, 0.1, 0.24], [(2, "Net_0.weight"), (3, "Net_0.weight")]),
+    ],
+)
+def test_weights_that_were_zero_are_judged_once_they_are_as_large_as_others_begin(sizes, expected):
+    assert found(flow(1e-6, 0.1, 1.0, last=sizes), "GradientFlow") == expected
 
 
 def test_weights_that_are_not_finite_are_not_said_to_begin_at_zero():

@@ -204,6 +204,12 @@ def test_micro_batches_that_are_added_up_are_found(run):
     assert [(step, finding.since) for step, finding in found] == [(1, 0), (2, 0)]
 
 
+@pytest.mark.parametrize("fact", ["reset_between_passes", "passes_share_graph"])
+def test_passes_that_are_no_micro_batches_need_no_mean(run, fact):
+    run.facts |= {"backward_passes": 4, fact: True}
+    assert run.write(steps=3).evaluate("AccumulationScale") == []
+
+
 def test_micro_batches_that_are_averaged_pass(run):
     run.facts["backward_passes"] = 4
     run.facts["loss"]["factor"] = 0.25

@@ -20,6 +20,8 @@ LEAST_STEPS = 3
 LEAST_LAYERS = 3
 YOUNG = 0.1
 """Weights of at most this share of usual ones began at zero, and have not grown yet."""
+GROWN = 10.0
+"""Weights that were zero are as large as those that begin at random from this share of usual ones on."""
 
 _DEEP = "Add residual connections or normalisations between the layers, so that the gradient has a short way."
 _BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
@@ -28,8 +30,8 @@ _BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
 class GradientFlow(DefaultRule):
     """Fires when the first weights get 1e-5 of the gradient of the last ones, three saved steps in a row.
 
-    Weights that began at zero are compared once they have grown: until then their gradient is large beside
-    them, and layers before them get little, such as those of an adapter or of a diffusion transformer.
+    Weights that began at zero are compared once they are as large as others begin: until then their gradient
+    is large beside them, and layers before them get little, such as those of an adapter or of a denoiser.
     """
 
     cause = "vanishing gradient"
@@ -46,6 +48,8 @@ class GradientFlow(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
         self.steps: dict[str, int] = {}
+        self.grow: set[str] = set()
+        """The weights that were zero, and are not as large yet as others begin."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -53,7 +57,7 @@ class GradientFlow(DefaultRule):
             self.looked = False
             return
         weights = table.column("rms")
-        judged = _is_judged(seen, table) & ~(weights <= YOUNG * usual_sizes(table))
+        judged = _is_judged(seen, table) & ~self._grows(table, weights)
         if np.count_nonzero(judged) < LEAST_LAYERS:
             self.lacks(
                 f"fewer than {LEAST_LAYERS} layers have weights that are trained, and did not begin at zero"
@@ -84,6 +88,17 @@ class GradientFlow(DefaultRule):
                     ),
                     advice=self._what_to_try(seen, modules),
                 )
+
+    def _grows(self, table: Parameters, weights: Any) -> Any:
+        """Which weights began at zero and have not grown yet."""
+        usual = usual_sizes(table)
+        young = weights <= YOUNG * usual
+        self.grow |= {table.names[place] for place in where(weights == 0)}
+        if self.grow:
+            is_small = weights < GROWN * usual
+            self.grow &= {table.names[place] for place in where(is_small)}
+            young |= is_small & np.array([name in self.grow for name in table.names], bool)
+        return young
 
     def _what_to_try(self, seen: ObservedStep, modules: Modules) -> tuple[str, ...]:
         """The mask first if there is one, then what the activations of the model call for."""

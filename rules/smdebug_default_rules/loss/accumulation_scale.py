@@ -28,7 +28,8 @@ _RESET = (
 class AccumulationScale(DefaultRule):
     """Fires when several backward passes make one step, and the loss is not divided by their number.
 
-    Also where it is divided by it twice, or where gradients are reset between the passes.
+    Also where it is divided by it twice, or by it once where gradients are reset between the passes. Passes
+    through one graph, as of the losses of several tasks, are not those of micro-batches.
     """
 
     cause = "accumulation scale"
@@ -67,7 +68,9 @@ class AccumulationScale(DefaultRule):
         before, self.passes = self.passes, passes
         scale_before, self.scale = self.scale, facts.get("loss_scale")
         yield from self._others(seen, passes, passes == before)
-        is_summed = passes >= LEAST_PASSES and abs(self.factor) > 0.75
+        # Losses of one forward pass are those of several tasks; after a reset, nothing is added up.
+        is_another_use = facts.get("passes_share_graph") or facts.get("reset_between_passes")
+        is_summed = passes >= LEAST_PASSES and abs(self.factor) > 0.75 and not is_another_use
         is_steady = passes == before and self.scale == scale_before
         if not is_summed or not (is_steady or not self.seen_at):
             self.seen_at = []

@@ -90,7 +90,9 @@ class LostUpdates(DefaultRule):
         # The first step of a training that follows another may be one of the model before.
         is_another = self.is_another_training(seen)
         if not owned.any():
-            if not is_another and (trained & has_gradient).any() and seen.facts.get("optimizers"):
+            # One whose own parameters have gradients trains them, such as what this model is a copy of.
+            is_idle = seen.facts.get("optimizers") and not seen.facts.get("other_gradients")
+            if not is_another and (trained & has_gradient).any() and is_idle:
                 yield self._not_owned(seen, table, trained & has_gradient)
             return
         if self._nothing_moves(seen, table, owned, owned & has_gradient, rates):

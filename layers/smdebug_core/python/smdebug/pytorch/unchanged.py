@@ -275,7 +275,7 @@ class _Watcher:
             hook.record_inputs(class_name(loss), inputs)
             hook.record_outputs(class_name(loss), output)
 
-    def before_backward(self, tensors: Sequence[Any]) -> None:
+    def before_backward(self, tensors: Sequence[Any], is_retained: bool) -> None:
         """Treat the number that a backward pass starts from as the loss, unless there is another."""
         self._has_turned, is_found = True, False
         if self._hook is None and self._is_active and self._optimizers and not self._is_sought:

@@ -70,7 +70,9 @@ GradScaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradS
 class _Process:
     """The listeners of this process, by what they listen to: the name of their method.
 
-    before_backward(tensors)       a backward pass is about to begin with these tensors
+    before_backward(tensors, is_retained)
+                                   a backward pass is about to begin with these tensors; their graph is
+                                   retained for another one, or freed
     after_backward()               it has ended
     after_criterion(name, value)   a criterion of `torch.nn.functional` has returned this without a graph;
                                    modules call them, too
@@ -159,6 +161,7 @@ class _Process:
                 if isinstance(tensors, Iterator):  # which can be read once
                     tensors = tuple(tensors)
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
+            is_retained = bool(args[1] if len(args) > 1 else kwargs.get("retain_graph"))
             # A recomputation of activations calls it within a backward pass.
             is_outermost = graph_task() == -1
             if is_outermost:
@@ -167,7 +170,7 @@ class _Process:
                     if listener is None:
                         continue
                     try:
-                        listener.before_backward(given)
+                        listener.before_backward(given, is_retained)
                     except TrainingStopped:
                         raise
                     except Exception as error:  # noqa: BLE001 - whatever it is, the training continues

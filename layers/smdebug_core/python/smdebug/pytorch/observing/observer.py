@@ -17,7 +17,7 @@ from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
-from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers
+from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers, owned_by
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.copies import Copies
 from smdebug.pytorch.modules.names import name_of
@@ -33,6 +33,7 @@ from smdebug.pytorch.observing.labelled import Labelled, labelled, returned, wit
 from smdebug.pytorch.observing.loss_graph import describe
 from smdebug.pytorch.observing.optimizer_state import (
     IdleOptimizers,
+    LeftGradients,
     OptimizerState,
     closure_of,
     is_clear,
@@ -107,6 +108,7 @@ class TorchObserver:
         self._idle = IdleOptimizers()
         self._met = 0
         self._states: list[OptimizerState] = []
+        self._left: LeftGradients | None = None
         self._updates = Updates(hook)
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
@@ -132,6 +134,8 @@ class TorchObserver:
         self.phases = phases_of(hook.recorder, hook.leave_out)
         self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0
+        self._shares_graph = False
+        """Whether a backward pass since the last update has kept its graph for the next one."""
         self._handles: list[Any] = []
         self._sees_calls = sees_optimizers
         if sees_optimizers:  # callbacks would change a graph that contains their steps
@@ -151,6 +155,8 @@ class TorchObserver:
             self._twice.close()
         for handle in self._handles:
             handle.remove()
+        if self._left is not None:
+            self._left.close()
         self._updates.forget()
 
     def begin_step(self, structure: Structure, model: nn.Module | None, parameters: Sequence[Named]) -> None:
@@ -245,14 +251,20 @@ class TorchObserver:
 
     # What the process does
 
-    def before_backward(self, tensors: Sequence[Any]) -> None:
+    def before_backward(self, tensors: Sequence[Any], is_retained: bool) -> None:
         self._backwards += 1
+        if is_retained:
+            self._shares_graph = True
         if self.phases is not None:
             self.phases.backward_begins()
         for state in self._states:
             if not state.was_clear:
-                parameter = state.witness() if state.witness is not None else None
-                state.was_clear = parameter is None or parameter.grad is None or is_clear(parameter)
+                # `state.gradient`, and at most steps it is None, without the calls:
+                parameter = None if state.witness is None else state.witness()
+                gradient = None if parameter is None else parameter.grad
+                state.was_clear = gradient is None or is_clear(gradient)
+                if not state.was_clear and self._left is None:
+                    self._left = LeftGradients(self._states, self._hook.leave_out)
         iterations, recorder = self.iterations, self._recorder
         if recorder.due:
             self._idle.before_backward()
@@ -283,7 +295,7 @@ class TorchObserver:
     def _are_clear(self) -> bool:
         """Return whether some parameters have no gradients, as those of all were reset."""
         known = [parameter() for parameter in self._some]
-        return all(parameter is None or parameter.grad is None or is_clear(parameter) for parameter in known)
+        return all(parameter is None or is_clear(parameter.grad) for parameter in known)
 
     def after_criterion(self, name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.numel() == 1:
@@ -325,13 +337,18 @@ class TorchObserver:
         self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
         if ours:
             self._updates.before_step(ours)
+        elif any(parameter.grad is not None for parameter in owned_by(optimizer)):
+            self._observations.note(other_gradients=True)
         # A closure resets and computes the gradients within the step.
-        state.stepped_clear = state.was_clear or self._backwards == state.stepped_at
+        was_clear = state.was_clear or self._backwards == state.stepped_at
+        state.stepped_clear = was_clear or state.is_replaced()
         self._observations.note(
             optimizer_steps=True,
             backward_passes=self._backwards - state.stepped_at,
             gradients_were_reset=all(known.stepped_clear for known in self._states),
         )
+        if self._shares_graph:
+            self._observations.note(passes_share_graph=True)
         if self.iterations is not None and self.iterations.is_repeated:
             self._observations.note(reset_between_passes=True)
         idle = self._idle.facts(self._optimizers)
@@ -368,6 +385,7 @@ class TorchObserver:
             if recorder.due or known() is not optimizer:
                 state = self._updated(optimizer)
             state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            self._shares_graph = False
             if self.phases is not None:
                 self.phases.update_ends()
             if self.iterations is not None:
@@ -420,7 +438,7 @@ class TorchObserver:
             self._groups = None
             self._met += 1
             self._known = [(ref(each), its) for each, its in self._optimizers.items()]
-            self._states = [its for _, its in self._known]
+            self._states[:] = [its for _, its in self._known]
         self._latest = ref(optimizer), found
         return found
 

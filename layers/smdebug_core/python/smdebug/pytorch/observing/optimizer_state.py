@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from smdebug.pytorch.listening.optimizers import optimizers, owned_by
+from smdebug.pytorch.listening.process import PROCESS
 
 _MOST_WAITING = 64
 
@@ -18,7 +19,16 @@ _MOST_WAITING = 64
 class OptimizerState:
     """What is known of one optimizer since its last step."""
 
-    __slots__ = ("number", "rates", "stepped_at", "stepped_clear", "updates_before", "was_clear", "witness")
+    __slots__ = (
+        "left_gradient",
+        "number",
+        "rates",
+        "stepped_at",
+        "stepped_clear",
+        "updates_before",
+        "was_clear",
+        "witness",
+    )
 
     def __init__(self, number: int = 0) -> None:
         self.stepped_at = 0
@@ -31,9 +41,45 @@ class OptimizerState:
         """Whether its gradients were seen empty since its last step."""
         self.witness: ref[torch.Tensor] | None = None
         """A small parameter that had a gradient at the last step."""
+        self.left_gradient: ref[torch.Tensor] | None = None
+        """Its gradient as the last backward pass left it, if it was not empty before."""
         self.rates: list[Any] | None = None
         self.updates_before: int | None = None
         """How many updates its moments had seen when it was met; None if it keeps none, or does not say."""
+
+    @property
+    def gradient(self) -> torch.Tensor | None:
+        """The gradient of the witness."""
+        parameter = None if self.witness is None else self.witness()
+        return None if parameter is None else parameter.grad
+
+    def is_replaced(self) -> bool:
+        """Return whether the training has set the gradient to another tensor after the last backward pass.
+
+        Nothing was added to that one: it was computed otherwise, as from weights that were trained elsewhere.
+        """
+        gradient = self.gradient
+        if gradient is None or self.left_gradient is None:
+            return False
+        return self.left_gradient() is not gradient
+
+
+class LeftGradients:
+    """Notes which gradients backward passes leave, of optimizers whose gradients were not seen empty."""
+
+    def __init__(self, states: Iterable[OptimizerState], fail: Callable[[Exception], None]):
+        self._states = states
+        self.fail = fail
+        PROCESS.add(self)
+
+    def after_backward(self) -> None:
+        for state in self._states:
+            if not state.was_clear and (gradient := state.gradient) is not None:
+                state.left_gradient = ref(gradient)
+
+    def close(self) -> None:
+        """Stop noting."""
+        PROCESS.discard(self)
 
 
 class IdleOptimizers:
@@ -148,11 +194,10 @@ def witness_of(optimizer: Any) -> ref[torch.Tensor] | None:
     return None
 
 
-def is_clear(parameter: torch.Tensor) -> bool:
+def is_clear(gradient: torch.Tensor | None) -> bool:
     """Return whether the gradient of a witness has nothing but zeros."""
     # Reading a GPU would wait for it: zeros count as a reset if they were written in place.
-    gradient = parameter.grad
-    return gradient is None or not parameter.is_cpu or not bool(gradient.any())
+    return gradient is None or not gradient.is_cpu or not bool(gradient.any())
 
 
 def owners_among(known: Iterable[Any], models: Iterable[tuple[nn.Module, str]]) -> int:

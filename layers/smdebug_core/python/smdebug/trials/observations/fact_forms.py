@@ -286,7 +286,9 @@ FORMS: Mapping[str, Form] = {
     "modules": every(row(text, text)),
     "optimizer_steps": flag,
     "optimizers": every(OPTIMIZER),
+    "other_gradients": flag,
     "other_mode": every(text),
+    "passes_share_graph": flag,
     "predicted": whole(
         constant=flag,
         of=text,
