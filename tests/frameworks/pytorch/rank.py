@@ -217,6 +217,7 @@ def train_parts(run: str, model: nn.Module, of_rank: Any = int) -> None:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(inputs), labels).backward()
             optimizer.step()
+        distributed.barrier()  # one that began after the other's end would find a finished run
 
 
 def of_one_mesh(name: str, placement: Any, draw: Any) -> nn.Module:
