@@ -7,7 +7,6 @@ what there is to say, however long this machine takes for that. Prints the exit 
 from __future__ import annotations
 
 import atexit
-import ctypes
 import importlib
 import json
 import os
@@ -24,6 +23,7 @@ import torch
 from torch import distributed, nn
 
 import smdebug
+from local_aws.running.bootstrap import die_with
 from smdebug.files.notes.stalls import STANDS, Stall, stall_key
 from smdebug_default_rules.ranks.standing import CONFIRMED
 
@@ -173,14 +173,6 @@ HANGS = {
 """The stories that do not end, and which ranks of each write where they stand."""
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent ends, where the system supports that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def forked(story: str, run: str, rank: int) -> int:
     """Start a rank in a process of its own; return its number."""
     parent = os.getpid()
@@ -189,7 +181,7 @@ def forked(story: str, run: str, rank: int) -> int:
         return pid
     code = 1
     try:
-        end_with(parent)
+        die_with(parent)
         file = os.open(f"{run}-{rank}.txt", os.O_WRONLY | os.O_CREAT)
         for stream in (1, 2):
             os.dup2(file, stream)
