@@ -12,7 +12,6 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.question import Question
 from smdebug.runs.evaluation.code_places import place_in
-from smdebug.runs.evaluation.rule_process import death_of, end_with
+from smdebug.runs.evaluation.rule_process import death_of, pipes_of_parent
 
 _PLACE_WITHIN = 2.0  # seconds
 _START_WITHIN = 600.0  # seconds; that it takes long to start is no fault of a rule
@@ -137,9 +136,8 @@ def main() -> None:
     """Be the process: the file descriptors of its pipes and the id of its parent are its arguments."""
     from smdebug.logger import get_logger
 
-    requests, answers, parent = map(int, sys.argv[1:4])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks, which ends this one
-    threading.Thread(target=end_with, args=[parent], name="smdebug-parent", daemon=True).start()
+    requests, answers = pipes_of_parent()
     process = os.getpid()
 
     def answer(payload: Mapping[str, Any]) -> None:

@@ -270,12 +270,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; its parent reports that
     get_logger().setLevel("CRITICAL")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    serve(*pipes_of_parent())
+
+
+def pipes_of_parent() -> tuple[int, int]:
+    """Return the file descriptors that `main` was given, and end with the parent from now on."""
     requests, answers, parent = map(int, sys.argv[1:4])
-    threading.Thread(target=end_with, args=[parent], name="smdebug-parent", daemon=True).start()
-    serve(requests, answers)
+    threading.Thread(target=_end_with, args=[parent], name="smdebug-parent", daemon=True).start()
+    return requests, answers
 
 
-def end_with(parent: int) -> None:
+def _end_with(parent: int) -> None:
     """End when the process that asks has ended: a rule that hangs would never notice."""
     while os.getppid() == parent:
         time.sleep(_LOOK_FOR_PARENT_EVERY)
