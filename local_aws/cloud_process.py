@@ -16,6 +16,7 @@ from typing import Any
 from local_aws import errors
 from local_aws.deployment.assembly import ROOT
 from local_aws.errors import DidNotStart, LocalStackError, missing_module
+from local_aws.janitor import WITHIN
 from local_aws.template import REGION
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
@@ -84,6 +85,6 @@ def raise_if_error(answer: Mapping[str, Any]) -> None:
 
 def wait_for_janitor(folder: str) -> None:
     """Wait until the janitor has ended the remaining processes and removed the folder."""
-    until = time.monotonic() + 90  # longer than it takes at most
+    until = time.monotonic() + WITHIN + 30
     while folder and Path(folder).exists() and time.monotonic() < until:
         time.sleep(0.02)

@@ -438,7 +438,7 @@ class TorchObserver:
             self._groups = None
             self._met += 1
             self._known = [(ref(each), its) for each, its in self._optimizers.items()]
-            self._states[:] = [its for _, its in self._known]
+            self._states[:] = [its for _, its in self._known]  # the list that LeftGradients has
         self._latest = ref(optimizer), found
         return found
 
