@@ -199,7 +199,8 @@ def _learns(seen: ObservedStep) -> bool:
     table, root = Parameters.of(seen), Modules.of(seen).root
     if table is None:
         return True
-    own = np.array([name.startswith(f"{root}_") for name in table.names], bool)
+    # A model whose layers are named by another that has it begins their names with a point.
+    own = np.array([name.startswith((f"{root}_", f"{root}.")) for name in table.names], bool)
     moves: Any = table.has_gradient | (table.update("abs_mean") > 0)
     return bool(moves[own].any() or not own.any())
 

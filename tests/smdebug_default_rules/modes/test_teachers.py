@@ -97,3 +97,21 @@ def test_a_model_that_is_called_five_times_for_a_loss_of_another_is_not_evaluate
         for call in range(3):
             run._carried.setdefault("loss", []).append([0, modes.EVAL.value, calls * (call + 1), 1.0])
         assert [step for step, _ in run.write(modes.EVAL).evaluate("ModuleModes")] == found
+
+
+@pytest.mark.parametrize(("is_frozen", "count"), [(True, 0), (False, 1)])
+def test_a_body_that_another_model_has_as_a_layer_is_judged_by_its_own_layers(is_frozen, count):
+    run, body, head = Steps(), "Net_0.0.weight", "Net_1.weight"
+    run.lasting |= {
+        "modules": [["Net_0", "Sequential", False], ["Net_0.1", "Dropout", True]],
+        "frozen": [body] if is_frozen else [],
+    }
+    run.facts["training"] = False
+    values = {body: run.normal(4, 4), head: run.normal(3, 4)}
+    moved = {name: value for name, value in values.items() if name not in run.lasting["frozen"]}
+    run.kinds |= {
+        "parameters": values,
+        "gradients": {f"gradient/{name}": value for name, value in moved.items()},
+        "updates": {f"update/{name}": value for name, value in moved.items()},
+    }
+    assert len(run.write().evaluate("ModuleModes")) == count

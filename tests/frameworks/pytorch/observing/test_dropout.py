@@ -156,3 +156,23 @@ def test_what_another_model_drops_is_not_that_of_the_trained_one(tmp_path):
     trial = create_trial(str(tmp_path / "run"))
     facts = [trial.facts(step) for step in trial.steps(mode=modes.TRAIN)]
     assert [("teacher" in each, "strong_dropout" in each) for each in facts] == [(True, False)] * 2
+
+
+@pytest.mark.parametrize(("is_averaged", "noted"), [(True, None), (False, 0.25)])
+def test_a_model_in_training_mode_may_drop_values_during_an_evaluation(tmp_path, is_averaged, noted):
+    """As that whose batch statistics are made anew of averaged weights, after the model was evaluated."""
+    model, rows = Teacher(), torch.randn(6, 8)
+    averaged = copy.deepcopy(model).train(is_averaged)
+    averaged.drop.train()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with smdebug.start(str(tmp_path / "run")):
+        optimizer.zero_grad()
+        model(rows).sum().backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            model(rows)
+            averaged(rows)
+    trial = create_trial(str(tmp_path / "run"))
+    (step,) = trial.steps(mode=modes.EVAL)
+    assert trial.facts(step, modes.EVAL).get("dropout_in_evaluation") == noted

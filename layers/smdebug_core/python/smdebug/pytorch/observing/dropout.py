@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -78,7 +78,9 @@ class Dropout:
             return
         mode = self._hook.mode
         if mode is ModeKeys.EVAL:
-            self._observations.note(dropout_in_evaluation=rate)
+            called = _outermost()
+            if called is None or not called.training:  # another model may be in training mode on purpose
+                self._observations.note(dropout_in_evaluation=rate)
         elif mode is not ModeKeys.PREDICT and self._structure is not None:
             self._note_teacher(rate, self._structure)
             if rate >= STRONG and rate > self._strongest:
@@ -133,13 +135,23 @@ class Dropout:
 
 def _called() -> nn.Module | None:
     """The module in which values are dropped now, which is the dropout itself or calls a function."""
+    return next(_calls(), None)
+
+
+def _outermost() -> nn.Module | None:
+    """The model in whose call values are dropped now."""
+    *_, outermost = None, *_calls()
+    return outermost
+
+
+def _calls() -> Iterator[nn.Module]:
+    """The modules that are being called, the innermost first."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code is _CALL:
             module: nn.Module = frame.f_locals["self"]
-            return module
+            yield module
         frame = frame.f_back
-    return None
 
 
 def _call_of_another(trained: frozenset[int]) -> _Call | None:
