@@ -17,6 +17,7 @@ import mmap
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from smdebug.exceptions import SMDebugValueError, UnfitFile
@@ -33,6 +34,7 @@ from smdebug.storage.keys import (
     is_key,
 )
 from smdebug.storage.unfinished import remove_unfinished
+from smdebug.storage.versions import Version
 
 WORTH_MAPPING = 64 << 10
 """Size in bytes from which a view maps the file instead of copying it."""
@@ -128,6 +130,14 @@ class FolderStorage:
         checked_start(start_after)
         folder, slash, _ = prefix.rpartition("/")
         return self._keys_in(folder + slash, prefix, start_after or "")
+
+    def versions(self, prefix: str) -> Iterator[Version]:
+        """Keys with their sizes, and the numbers and times of change of the files."""
+        for key in self.list(prefix):
+            with suppress(OSError):  # removed since it was listed, or a link that leads nowhere
+                status = os.stat(self._path(key))
+                tag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
+                yield Version(key, status.st_size, tag)
 
     # Writing
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 
 from smdebug.exceptions import ObjectMissing, SMDebugRuntimeError
 from smdebug.storage.base import Buffer, ByteSpan, Sink
 from smdebug.storage.keys import checked_key, checked_prefix, checked_span, checked_start, clipped
+from smdebug.storage.versions import Version
 
 _unnamed = itertools.count(1)
 
@@ -70,6 +72,12 @@ class MemoryStorage:
                 if key.startswith(prefix) and (start_after is None or key > start_after)
             )
         )
+
+    def versions(self, prefix: str) -> Iterator[Version]:
+        """Keys with their sizes and digests."""
+        for key in self.list(prefix):
+            data = self._objects[key][0]
+            yield Version(key, len(data), hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: Buffer) -> None:
         self._objects[checked_key(key)] = [bytes(data)]

@@ -25,6 +25,7 @@ from smdebug.storage.keys import checked_key, checked_prefix, checked_span, chec
 from smdebug.storage.landing import Landing
 from smdebug.storage.s3_errors import RangeEmpty, translated
 from smdebug.storage.s3_upload import S3Sink
+from smdebug.storage.versions import Version
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -125,16 +126,24 @@ class S3Storage:
         request = {"Bucket": self._bucket, "Prefix": self._prefix + checked_prefix(prefix)}
         if start_after:
             request["StartAfter"] = self._prefix + start_after
-        return self._listed(request, prefix)
+        return (key for key, _ in self._listed(request, prefix))
 
-    def _listed(self, request: dict[str, str], prefix: str) -> Iterator[str]:
+    def versions(self, prefix: str) -> Iterator[Version]:
+        """Keys with their sizes and ETags, for one request for each 1,000 of them."""
+        request = {"Bucket": self._bucket, "Prefix": self._prefix + checked_prefix(prefix)}
+        return (
+            Version(key, found["Size"], found["ETag"].strip('"'))
+            for key, found in self._listed(request, prefix)
+        )
+
+    def _listed(self, request: dict[str, str], prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
         ours = len(self._prefix)
         with translated(self._place(prefix), "list"):
             for page in self._client.get_paginator("list_objects_v2").paginate(**request):
                 for found in page.get("Contents", ()):
                     key = found["Key"][ours:]
                     if is_key(key):
-                        yield key
+                        yield key, found
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Names of the folders directly below `prefix`: one request for each 1,000 of them."""
