@@ -379,6 +379,34 @@ def test_nothing_but_scales_is_trained(frozen, modules, fired):
     assert all("3 weights are frozen" in message for message in messages)
 
 
+@pytest.mark.parametrize(
+    ("learnt", "before", "fired"),
+    [(10, WEIGHTS, False), (9, WEIGHTS, True), (10, WEIGHTS[1:], True)],
+    ids=["trained", "hardly trained", "the first was never trained"],
+)
+def test_scales_that_are_tuned_after_the_training_are_left_alone(learnt, before, fired):
+    steps = Steps()
+    steps.lasting["modules"] = [*MODULES[:1], ["0", "LayerNorm", False], *MODULES[2:]]
+    for step in range(learnt + 2):
+        steps.lasting["frozen"] = list(WEIGHTS if step >= learnt else set(WEIGHTS) - set(before))
+        for name in steps.lasting["frozen"]:
+            del steps.kinds["gradients"][f"gradient/{name}"]
+            del steps.kinds["updates"][f"update/{name}"]
+        steps.write()
+    assert [step for step, _ in steps.evaluate("UnreachedParameters")] == (
+        [learnt, learnt + 1] if fired else []
+    )
+
+
+@pytest.mark.parametrize(("terms", "fired"), [([], False), ([TERM], True), (None, True)])
+def test_normalisations_are_tuned_without_labels(terms, fired):
+    steps = Steps()
+    steps.lasting["modules"] = [*MODULES[:1], ["0", "LayerNorm", False], *MODULES[2:]]
+    steps.lasting["frozen"] = list(WEIGHTS)
+    steps.facts["loss"] = None if terms is None else {"factor": -1.0, "broadcast": None, "terms": terms}
+    assert bool(steps.write().evaluate("UnreachedParameters")) is fired
+
+
 def test_drawn_weights_that_are_frozen_are_no_trained_model():
     def drawn(steps):
         for name in WEIGHTS:

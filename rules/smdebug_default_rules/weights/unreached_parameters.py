@@ -83,6 +83,8 @@ class UnreachedParameters(DefaultRule):
         """How many saved steps in a row have had parameters that no model has and no optimizer."""
         self.routed: list[str] = []
         """The weights with a gradient, among routers: what decays without one is not learnt."""
+        self.learnt = 0
+        """How many saved steps have had a gradient of a weight."""
         self.flows = False
         """Whether any gradient was not zero so far."""
         self.idle = idle_optimizers.empty()
@@ -113,10 +115,11 @@ class UnreachedParameters(DefaultRule):
         new = [table.names[place] for place in where(moved) if table.names[place] not in reached]
         self.reached += new
         reached.update(new)
+        self.learnt += bool((table.has_gradient & table.is_weight).any())
         modules = Modules.of(seen)
         self.flows = self.flows or bool(table.has_gradient.any())
         yield from self._zero(seen, table)
-        scales = self._only_scales(table)
+        scales = self._only_scales(seen, table, reached)
         if scales:
             yield self._finding(
                 scales[0],
@@ -298,16 +301,20 @@ class UnreachedParameters(DefaultRule):
             advice=advice,
         )
 
-    def _only_scales(self, table: Parameters) -> list[str]:
+    def _only_scales(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> list[str]:
         trained = ~table.is_frozen & table.present & (table.sizes > 0)
         weights = table.is_weight & table.present
         if not trained.any() or (trained & weights).any() or (weights & table.is_frozen).sum() < 2:
             return []
         normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
         frozen = where(weights & table.is_frozen)
-        # Of a trained model, it may be enough to tune the biases.
-        is_found = normalises or all(is_drawn(table, place) for place in frozen)
-        return [table.names[place] for place in frozen] if is_found else []
+        names = [table.names[place] for place in frozen]
+        if self.learnt >= HEAD_STEPS and reached.issuperset(names):
+            return []  # the training is over, and the model is fitted to other data
+        # Of a trained model, it may be enough to tune the biases; without labels, the normalisations.
+        has_labels = "loss" not in seen.facts or (seen.facts["loss"] or {}).get("terms") != []
+        is_found = (normalises and has_labels) or all(is_drawn(table, place) for place in frozen)
+        return names if is_found else []
 
     def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
         """The trained weights without a gradient, if they are the first ones of the model."""
