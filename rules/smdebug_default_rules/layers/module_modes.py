@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smdebug.mode_keys import TRAINING
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule, Retired
@@ -56,9 +56,12 @@ class ModuleModes(DefaultRule):
         self.since: dict[str, int] = {}
         self.teacher: dict[str, Any] = {}
         """The model beside the trained one that drops values, and since when it is the same."""
+        self.evaluated = -1
+        """The last call of an evaluation that had a loss, by its number."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
+        has_loss = self._has_loss(seen)
         if seen.mode in TRAINING:
             yield from self._of_a_teacher(seen)
         if "training" not in facts:
@@ -69,7 +72,7 @@ class ModuleModes(DefaultRule):
         if not dependent and (facts["training"] or facts.get("gradients") is not False):
             self.lacks("no module, such as dropout or batch normalisation, depends on the mode")
         steps = bool(facts.get("optimizer_steps"))
-        found = dict(self._mismatches(seen, dependent, steps))
+        found = dict(self._mismatches(seen, dependent, steps=steps, has_loss=has_loss))
         self.since = {key: self.since.get(key, seen.step) for key in found}
         for key, (name, message) in found.items():
             yield self.finding(
@@ -115,8 +118,24 @@ class ModuleModes(DefaultRule):
             advice=(self._ADVICE["teacher"],),
         )
 
+    def _has_loss(self, seen: ObservedStep) -> bool:
+        """Whether the first call of an evaluation had a loss.
+
+        A model that is called several times before there is one draws samples, or teaches another model.
+        """
+        rows = seen.series("loss")
+        evaluated = rows[rows[:, 1] == ModeKeys.EVAL.value]
+        earlier = evaluated[evaluated[:, 0] < seen.step, 2]
+        before = int(earlier[-1]) if len(earlier) else self.evaluated
+        if len(evaluated):
+            self.evaluated = int(evaluated[-1, 2])
+        if seen.mode is not ModeKeys.EVAL:
+            return bool(np.any(rows[:, 0] == seen.step))
+        now = evaluated[evaluated[:, 0] == seen.step, 2]
+        return bool(len(now) and now[0] - before <= 1 and (len(now) == 1 or np.diff(now).min() <= 1))
+
     def _mismatches(
-        self, seen: ObservedStep, dependent: list[str], steps: bool
+        self, seen: ObservedStep, dependent: list[str], *, steps: bool, has_loss: bool
     ) -> Iterator[tuple[str, tuple[str, str]]]:
         facts, modules = seen.facts, Modules.of(seen)
         training, gradients = facts["training"], facts.get("gradients")
@@ -131,7 +150,7 @@ class ModuleModes(DefaultRule):
                 ),
             )
         # With a backward pass the loss is that of another model, which this one teaches.
-        is_evaluated = not steps and facts.get("loss") is None and _has_loss(seen)
+        is_evaluated = not steps and facts.get("loss") is None and has_loss
         if training and gradients is False and dependent and is_evaluated:
             yield (
                 "evaluated",
@@ -183,15 +202,6 @@ def _numbers(key: str, facts: Mapping[str, Any], modules: Modules, dependent: li
         return (f"{others} of {len(modules.classes)} modules are in training mode",)
     kinds = ", ".join(sorted({modules.classes.get(name, "") for name in dependent})[:3])
     return (f"{len(dependent)} of {len(modules.classes)} modules depend on the mode: {kinds}",)
-
-
-def _has_loss(seen: ObservedStep) -> bool:
-    rows = seen.series("loss")
-    if not np.any(rows[:, 0] == seen.step):
-        return False
-    # A model that is called several times for each loss teaches another one.
-    evaluated = rows[(rows[:, 0] == seen.step) & (rows[:, 1] == seen.mode.value), 2]
-    return len(evaluated) < 2 or bool(np.diff(evaluated).min() <= 1)
 
 
 def _learns(seen: ObservedStep) -> bool:

@@ -88,14 +88,37 @@ def test_a_teacher_in_evaluation_mode_is_not_taken_for_the_trained_model():
     assert run.write().evaluate("ModuleModes") == []
 
 
-def test_a_model_that_is_called_five_times_for_a_loss_of_another_is_not_evaluated():
-    for calls, found in ((5, []), (1, [0])):
-        run = Steps()
-        run.lasting["modules"] = DROPOUT
-        run.facts |= {"training": True, "gradients": False, "optimizer_steps": False, "loss": None}
-        run.loss = None
-        for call in range(3):
-            run._carried.setdefault("loss", []).append([0, modes.EVAL.value, calls * (call + 1), 1.0])
+def evaluated(*with_loss):
+    """A run whose evaluation in training mode has losses at these calls of the model."""
+    run = Steps()
+    run.lasting["modules"] = DROPOUT
+    run.facts |= {"training": True, "gradients": False, "optimizer_steps": False, "loss": None}
+    run.loss = None
+    run._carried["loss"] = [[0, modes.EVAL.value, call, 1.0] for call in with_loss]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("with_loss", "found"),
+    [
+        ([4, 9, 14], []),  # teaches another model
+        ([7], []),  # the mean of eight draws
+        ([7, 8], []),  # which is followed by an evaluation
+        ([1], []),
+        ([0], [0]),
+        ([0, 1, 2], [0]),
+        ([0, 5, 10], []),
+    ],
+)
+def test_a_model_is_evaluated_if_its_first_call_has_a_loss(with_loss, found):
+    run = evaluated(*with_loss)
+    assert [step for step, _ in run.write(modes.EVAL).evaluate("ModuleModes")] == found
+
+
+def test_calls_are_counted_from_the_loss_before():
+    for first, found in ((6, [1]), (13, [])):
+        run = evaluated(5).write(modes.EVAL)
+        run._carried["loss"] = [[1, modes.EVAL.value, first, 1.0]]
         assert [step for step, _ in run.write(modes.EVAL).evaluate("ModuleModes")] == found
 
 
