@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from smdebug.backtesting.bundles.bundled_run import bundled, keep_bundle
 from smdebug.backtesting.expressions.columns import read_columns
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.identity import identity_of, within
@@ -41,6 +42,8 @@ class Judged:
     """The columns that were asked for, encoded."""
     left_out: tuple[str, ...] = ()
     """The files that the columns lack."""
+    bundle_problem: str = ""
+    """What is wrong with the bundle of the run, which was therefore read without it."""
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "rows": [row.to_dict() for row in self.rows]}
@@ -64,10 +67,12 @@ def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judge
         selection = selection_of(question, run, storage) if selected is None else selected
         if selection.is_left_out:
             return selection
+        if question.bundles:
+            storage = bundled(storage, open_storage(question.bundles), keeps=question.keeps_bundles)
         identity = identity_of(storage)
         if known in (identity, within(identity, question.timeout)):
             return replace(selection, identity=known, is_known=True)
-        trial = open_run(run.path)
+        trial = open_run(storage if question.bundles else run.path)
     except (SMDebugError, OSError) as error:
         return Judged((unread_row(run.path, redacted_line(error)),))
     if question.series:
@@ -78,7 +83,8 @@ def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judge
     left_out = tuple(gap.file for gap in left_out_of(trial))
     rows = [despite(row, left_out) for row in rows]
     is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
-    return replace(selection, rows=tuple(rows), identity=identity if is_whole else "")
+    problem = keep_bundle(storage)
+    return replace(selection, rows=tuple(rows), identity=identity if is_whole else "", bundle_problem=problem)
 
 
 def selection_of(question: Question, run: FoundRun, storage: Storage) -> Judged:

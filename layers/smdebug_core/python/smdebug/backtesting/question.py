@@ -45,6 +45,10 @@ class Question:
     """Seconds that the rules may take on one run."""
     series: tuple[str, ...] = ()
     """In place of verdicts: the columns to read of each run, for expressions."""
+    bundles: str = ""
+    """The place of the bundles through which runs are read; by default there are none."""
+    keeps_bundles: bool = False
+    """Whether bundles are written for the next backtest."""
 
     @property
     def selects(self) -> bool:
@@ -54,8 +58,8 @@ class Question:
     def digest(self) -> str:
         """Return what identifies the verdicts: the code of the rules and their parameters.
 
-        Left out are the conditions and the timeout, which change only of which runs there are verdicts, and
-        modules that a rule's file imports.
+        Left out are the conditions and the timeout, which change only of which runs there are verdicts,
+        bundles, which change nothing, and modules that a rule's file imports.
         """
         content = {
             "format": FORMAT,

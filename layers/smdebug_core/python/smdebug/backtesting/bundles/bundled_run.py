@@ -148,3 +148,11 @@ def bundled(run: Storage, bundles: Storage, *, keeps: bool) -> Storage:
     with suppress(SMDebugError, OSError):
         return BundledRun(run, bundles, keeps=keeps)
     return run
+
+
+def keep_bundle(run: Storage) -> str:
+    """Write the bundle of a run that was read through it; return what is wrong with the bundle, or ""."""
+    if not isinstance(run, BundledRun):
+        return ""
+    run.keep()
+    return run.problem
