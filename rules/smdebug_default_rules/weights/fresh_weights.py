@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
+from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
-from smdebug_default_rules.tensors import Mask, Parameters
+from smdebug_default_rules.tensors import NORMALISATIONS, Mask, Parameters
 
 EVEN = 0.1
 """How far the spread of freshly drawn weights is from that of their distribution, at most."""
@@ -38,6 +41,26 @@ def is_drawn(table: Parameters, place: int) -> bool:
     ends = -table.column("min")[place] / bound, table.column("max")[place] / bound
     is_even = abs(table.column("std")[place] * 3**0.5 / bound - 1) < EVEN
     return bool(is_even and all(1 - 2 * EVEN < end < 1.001 for end in ends))
+
+
+def only_scales(seen: ObservedStep, table: Parameters, learnt: AbstractSet[str]) -> list[str]:
+    """Return the frozen weights if nothing but normalisations and biases is trained, and not on purpose.
+
+    `learnt` are the weights of which that may be so, as they were trained before.
+    """
+    trained = ~table.is_frozen & table.present & (table.sizes > 0)
+    weights = table.is_weight & table.present
+    if not trained.any() or (trained & weights).any() or (weights & table.is_frozen).sum() < 2:
+        return []
+    frozen = where(weights & table.is_frozen)
+    names = [table.names[place] for place in frozen]
+    if learnt >= set(names):
+        return []
+    # Of a trained model, it may be enough to tune the biases; without labels, the normalisations.
+    has_labels = "loss" not in seen.facts or (seen.facts["loss"] or {}).get("terms") != []
+    normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
+    is_found = (normalises and has_labels) or all(is_drawn(table, place) for place in frozen)
+    return names if is_found else []
 
 
 def _bound(table: Parameters, place: int) -> float:

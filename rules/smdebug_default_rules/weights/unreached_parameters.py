@@ -12,7 +12,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
-from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
+from smdebug_default_rules.tensors import Modules, Parameters
 from smdebug_default_rules.weights import (
     choices,
     idle_optimizers,
@@ -20,7 +20,7 @@ from smdebug_default_rules.weights import (
     untrained_layers,
     zero_gradients,
 )
-from smdebug_default_rules.weights.fresh_weights import are_fresh, is_drawn
+from smdebug_default_rules.weights.fresh_weights import are_fresh, only_scales
 
 LEAST_STEPS = 2
 
@@ -119,7 +119,9 @@ class UnreachedParameters(DefaultRule):
         modules = Modules.of(seen)
         self.flows = self.flows or bool(table.has_gradient.any())
         yield from self._zero(seen, table)
-        scales = self._only_scales(seen, table, reached)
+        # What was trained for a while may stay as it is, while the model is fitted to other data.
+        known = reached if self.learnt >= HEAD_STEPS else set()
+        scales = only_scales(seen, table, known)
         if scales:
             yield self._finding(
                 scales[0],
@@ -300,21 +302,6 @@ class UnreachedParameters(DefaultRule):
             why=(why,),
             advice=advice,
         )
-
-    def _only_scales(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> list[str]:
-        trained = ~table.is_frozen & table.present & (table.sizes > 0)
-        weights = table.is_weight & table.present
-        if not trained.any() or (trained & weights).any() or (weights & table.is_frozen).sum() < 2:
-            return []
-        normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
-        frozen = where(weights & table.is_frozen)
-        names = [table.names[place] for place in frozen]
-        if self.learnt >= HEAD_STEPS and reached.issuperset(names):
-            return []  # the training is over, and the model is fitted to other data
-        # Of a trained model, it may be enough to tune the biases; without labels, the normalisations.
-        has_labels = "loss" not in seen.facts or (seen.facts["loss"] or {}).get("terms") != []
-        is_found = (normalises and has_labels) or all(is_drawn(table, place) for place in frozen)
-        return names if is_found else []
 
     def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
         """The trained weights without a gradient, if they are the first ones of the model."""
