@@ -6,6 +6,7 @@ the run of a script only within the script: its records come back through a pipe
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 import threading
@@ -91,13 +92,30 @@ class ScriptRuns:
 
 def _mlflow_run() -> dict[str, str]:
     mlflow = sys.modules.get("mlflow")
-    run = None if mlflow is None else mlflow.active_run()
-    if mlflow is None or run is None:
+    if mlflow is None:
+        return {}
+    if (run := mlflow.active_run()) is not None:
+        run_id, target = run.info.run_id, mlflow.get_tracking_uri()
+    elif (logger := _lightning_logger("MLFlowLogger")) is not None:  # its run is not the active one
+        run_id, target = logger.run_id, logger._tracking_uri
+    else:
         return {}
     get_logger().info(
-        "MLflow: logging to the script's run %s; losses and metrics are left to the script", run.info.run_id
+        "MLflow: logging to the script's run %s; losses and metrics are left to the script", run_id
     )
-    return {"run_id": str(run.info.run_id), "target": str(mlflow.get_tracking_uri())}
+    return {"run_id": str(run_id), "target": str(target)}
+
+
+def _lightning_logger(kind: str) -> Any:
+    """Return the logger of this kind that a trainer of Lightning which runs now logs to; None without one."""
+    packages = map(sys.modules.get, ("lightning.pytorch", "pytorch_lightning"))
+    trainers = tuple(package.Trainer for package in packages if package is not None)
+    for known in gc.get_objects() if trainers else ():
+        if issubclass(type(known), trainers) and known.state.status == "running":
+            for logger in known.loggers:
+                if kind in {each.__name__ for each in type(logger).__mro__}:
+                    return logger
+    return None
 
 
 def _trackio_project() -> str:
