@@ -55,13 +55,32 @@ def reptile_of_one_vector(model, optimizer):
     optimizer.step()
 
 
-@pytest.mark.parametrize("train", [reptile, reptile_of_one_vector])
+def mean_of_copies(model, optimizer):
+    """Write the gradients of two copies into those that are there."""
+    copies = [copy.deepcopy(model), copy.deepcopy(model)]
+    for each in copies:
+        each.zero_grad()
+        squared_error(each).backward()
+    for parameter, *others in zip(model.parameters(), *[each.parameters() for each in copies], strict=True):
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        parameter.grad.copy_(sum(other.grad for other in others) / 2)
+    optimizer.step()
+
+
+@pytest.mark.parametrize("train", [reptile, reptile_of_one_vector, mean_of_copies])
 def test_a_gradient_that_is_set_needs_no_reset(tmp_path, train):
     assert "GradientsNotReset" not in found(tmp_path / "run", train)
 
 
 def one_pass(model, optimizer):
     squared_error(model).backward()
+    optimizer.step()
+
+
+def clipped(model, optimizer):
+    squared_error(model).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
     optimizer.step()
 
 
@@ -76,7 +95,7 @@ def passes_that_replace_gradients(model, optimizer):
 
 
 @pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
-@pytest.mark.parametrize("train", [one_pass, passes_of_another, passes_that_replace_gradients])
+@pytest.mark.parametrize("train", [one_pass, clipped, passes_of_another, passes_that_replace_gradients])
 def test_a_gradient_that_passes_add_to_needs_a_reset(tmp_path, train):
     assert "GradientsNotReset" in found(tmp_path / "run", train)
 

@@ -265,6 +265,7 @@ class TorchObserver:
                 state.was_clear = gradient is None or is_clear(gradient)
                 if not state.was_clear and self._left is None:
                     self._left = LeftGradients(self._states, self._hook.leave_out)
+                    self._left.before_backward(tensors, is_retained)
         iterations, recorder = self.iterations, self._recorder
         if recorder.due:
             self._idle.before_backward()

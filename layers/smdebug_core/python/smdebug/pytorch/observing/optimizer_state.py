@@ -20,6 +20,8 @@ class OptimizerState:
     """What is known of one optimizer since its last step."""
 
     __slots__ = (
+        "added_since",
+        "found_gradient",
         "left_gradient",
         "number",
         "rates",
@@ -43,6 +45,10 @@ class OptimizerState:
         """A small parameter that had a gradient at the last step."""
         self.left_gradient: ref[torch.Tensor] | None = None
         """Its gradient as the last backward pass left it, if it was not empty before."""
+        self.found_gradient: tuple[ref[torch.Tensor], int] | None = None
+        """The gradient that the backward pass which runs has found, and how often it was written until then."""
+        self.added_since = -1
+        """What `stepped_at` was when a backward pass last added to that gradient."""
         self.rates: list[Any] | None = None
         self.updates_before: int | None = None
         """How many updates its moments had seen when it was met; None if it keeps none, or does not say."""
@@ -54,14 +60,16 @@ class OptimizerState:
         return None if parameter is None else parameter.grad
 
     def is_replaced(self) -> bool:
-        """Return whether the training has set the gradient to another tensor after the last backward pass.
+        """Return whether the training has set the gradient to another tensor, or has alone written it.
 
         Nothing was added to that one: it was computed otherwise, as from weights that were trained elsewhere.
         """
         gradient = self.gradient
-        if gradient is None or self.left_gradient is None:
+        if gradient is None:
             return False
-        return self.left_gradient() is not gradient
+        if self.added_since != self.stepped_at:
+            return self.found_gradient is not None
+        return self.left_gradient is not None and self.left_gradient() is not gradient
 
 
 class LeftGradients:
@@ -72,9 +80,17 @@ class LeftGradients:
         self.fail = fail
         PROCESS.add(self)
 
+    def before_backward(self, tensors: Any, is_retained: bool) -> None:
+        for state in self._states:
+            gradient = None if state.was_clear else state.gradient
+            state.found_gradient = None if gradient is None else (ref(gradient), gradient._version)
+
     def after_backward(self) -> None:
         for state in self._states:
             if not state.was_clear and (gradient := state.gradient) is not None:
+                found = state.found_gradient
+                if found is None or found[0]() is not gradient or found[1] != gradient._version:
+                    state.added_since = state.stepped_at
                 state.left_gradient = ref(gradient)
 
     def close(self) -> None:
