@@ -46,7 +46,7 @@ class OptimizerState:
         self.left_gradient: ref[torch.Tensor] | None = None
         """Its gradient as the last backward pass left it, if it was not empty before."""
         self.found_gradient: tuple[ref[torch.Tensor], int] | None = None
-        """The gradient that the backward pass which runs has found, and how often it was written until then."""
+        """The gradient that the last backward pass has found, and how often it had been written by then."""
         self.added_since = -1
         """What `stepped_at` was when a backward pass last added to that gradient."""
         self.rates: list[Any] | None = None
