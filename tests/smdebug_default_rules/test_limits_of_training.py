@@ -465,6 +465,25 @@ def test_the_gradient_vanishes_towards_the_first_layers(steps, expected):
     assert found(steps(), "GradientFlow") == expected
 
 
+@pytest.mark.parametrize(
+    ("share", "is_tied", "is_found"),
+    [(1.1e-5, False, False), (0.9e-5, False, True), (1.1e-5, True, True)],
+)
+def test_a_gradient_that_reaches_the_embeddings_has_not_vanished(share, is_tied, is_found):
+    """The queries and keys of a young transformer get little, as all scores are nearly equal."""
+    steps = Steps()
+    head = [["5", "Linear", False]] * is_tied  # without weights: they are those of the embedding
+    steps.lasting["modules"] = [*MODULES[:1], ["e", "Embedding", False], *MODULES[1:], *head]
+    for _ in range(4):
+        weights = {"Net_e.weight": np.full((9, 4), 0.5, np.float32), **steps.kinds["parameters"]}
+        steps.kinds["parameters"] = weights
+        for name, scale in zip(("Net_e.weight", *WEIGHTS), (share, 1e-6, 0.1, 1.0), strict=True):
+            weights[name][:] = 0.5
+            steps.kinds["gradients"][f"gradient/{name}"] = weights[name] * np.float32(scale)
+        steps.write()
+    assert bool(steps.evaluate("GradientFlow")) is is_found
+
+
 @pytest.mark.parametrize("young", ["first", "last"])
 def test_weights_that_began_at_zero_say_nothing_of_the_flow(young):
     """Their gradient is large beside them, and those behind them get little until they have grown."""

@@ -66,10 +66,12 @@ class GradientFlow(DefaultRule):
         flow = table.gradient("rms") / weights
         places = where(judged & np.isfinite(flow))
         shrunk = self._shrunk(flow, places)
+        modules = Modules.of(seen)
+        if shrunk and _reaches_embeddings(modules, table, flow, shrunk, last=places[-1]):
+            shrunk = []  # small for another reason, such as queries whose scores are nearly equal
         self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}
         self.since = {name: self.since.get(name, seen.step) for name in self.steps}
         last = float(flow[places[-1]]) if len(places) else 0.0
-        modules = Modules.of(seen)
         for place in shrunk:
             name = table.names[place]
             if self.steps[name] >= LEAST_STEPS:
@@ -124,6 +126,21 @@ class GradientFlow(DefaultRule):
         if not prefix or not np.median(values[: prefix + 1]) >= values[:prefix].min():
             return []
         return [int(place) for place in places[:prefix]]
+
+
+def _reaches_embeddings(modules: Modules, table: Parameters, flow: Any, shrunk: list[int], last: int) -> bool:
+    """Whether embeddings before these weights get a gradient, which has passed them on its way."""
+    before = [
+        place
+        for place in range(shrunk[0])
+        if table.classes[place].startswith("Embedding") and not table.is_frozen[place]
+    ]
+    linear = {name for name, kind in modules.classes.items() if kind == "Linear"}
+    if before and not linear <= set(
+        table.layers
+    ):  # a last layer shares the tokens', and reaches them directly
+        before.remove(max(before, key=lambda place: table.sizes[place]))
+    return any(flow[place] >= LIMIT * flow[last] for place in before)
 
 
 def _is_judged(seen: ObservedStep, table: Parameters) -> Any:
