@@ -82,14 +82,17 @@ class LeftGradients:
 
     def before_backward(self, tensors: Any, is_retained: bool) -> None:
         for state in self._states:
-            gradient = None if state.was_clear else state.gradient
-            state.found_gradient = None if gradient is None else (ref(gradient), gradient._version)
+            if state.was_clear or (gradient := state.gradient) is None:
+                state.found_gradient = None
+            else:
+                state.found_gradient = ref(gradient), gradient._version
 
     def after_backward(self) -> None:
         for state in self._states:
             if not state.was_clear and (gradient := state.gradient) is not None:
-                found = state.found_gradient
-                if found is None or found[0]() is not gradient or found[1] != gradient._version:
+                version = gradient._version
+                known, before = state.found_gradient or (None, version)
+                if known is None or known() is not gradient or before != version:
                     state.added_since = state.stepped_at
                 state.left_gradient = ref(gradient)
 
