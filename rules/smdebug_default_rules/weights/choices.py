@@ -12,7 +12,7 @@ from smdebug.numbers.rows import COLUMN
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.layers.unused_experts import experts_of
-from smdebug_default_rules.tensors import Parameters
+from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_POSITIONS, LEAST_TOKENS = 8, 4
 _ROUTER = re.compile(r"(^|[._])(router|gate|gating|routing)(\.[._\w]*)?$", re.IGNORECASE)
@@ -21,7 +21,23 @@ _INSIDE = re.compile(r"expert\w*[._]\d+[._]", re.IGNORECASE)
 _POSITIONS = re.compile(
     r"(^|[._])(wpe|pos|positions?|positional)(_?(embed|embeddings?|encoding))?s?\.weight$"
 )
+_TABLE = re.compile(
+    r"(^|[._])(wpe|(pos|positions?|positional)(_?(emb|embed|embeddings?|encoding|table))?s?)(\.weight)?$"
+)
 _EMBEDDING = "Embedding"
+
+ROUTED = (
+    "Multiply what each expert returns by the probability that the router gave it, from a softmax over all "
+    "experts: an index of argmax or topk has no gradient, and of a single chosen expert a softmax is 1."
+)
+PLACED = (
+    "Give the positions torch.arange(length): look for position ids that are all zeros, or a cumsum over a "
+    "mask of zeros."
+)
+ADDED = (
+    "Add what the table of positions gives to the embeddings of the tokens in forward(), or remove the table "
+    "if positions are encoded otherwise."
+)
 
 
 class Router(NamedTuple):
@@ -30,6 +46,21 @@ class Router(NamedTuple):
     name: str
     experts: int
     reached: int
+
+    def message(self, modules: Modules, steps: int) -> str:
+        """What is wrong."""
+        return (
+            f"{self.name} had no gradient at any of {steps} saved steps, while {self.reached} of "
+            f"{self.experts} experts beside it learn: {modules.described(modules.layer_of(self.name))} never "
+            "learns which expert to choose"
+        )
+
+    def why(self, steps: int) -> str:
+        """The numbers that convince."""
+        return (
+            f"0 of {steps} saved steps have a gradient of the router; {self.reached} of {self.experts} "
+            "experts have one"
+        )
 
 
 def routers(seen: ObservedStep, table: Parameters, learning: Collection[str]) -> Iterator[Router]:
@@ -74,6 +105,13 @@ class Positions(NamedTuple):
     rows: int
     tokens: int
 
+    def message(self, modules: Modules) -> str:
+        """What is wrong."""
+        return (
+            f"1 of {self.rows} rows of {self.name} gets a gradient, for rows of {self.tokens} tokens: "
+            f"{modules.described(modules.layer_of(self.name))} is given the same position for every token"
+        )
+
 
 def single_positions(seen: ObservedStep, table: Parameters) -> Iterator[Positions]:
     """Yield the tables of positions of which a single row gets a gradient, for rows of several tokens."""
@@ -88,3 +126,25 @@ def single_positions(seen: ObservedStep, table: Parameters) -> Iterator[Position
         zeros, least = table.gradients[place, COLUMN["zeros"]], table.sizes[place] * (1 - 1 / rows)
         if np.isfinite(zeros) and zeros >= least - 0.5 and _POSITIONS.search(table.names[place].lower()):
             yield Positions(table.names[place], rows, int(shape[1]))
+
+
+def unused_positions(table: Parameters, reached: Collection[str]) -> list[str]:
+    """Return the trained tables of positions without a gradient, if all other weights have had one."""
+    trained = ~table.is_frozen & table.present & (table.owners >= 0) & table.is_weight
+    names = [table.names[place] for place in where(trained)]
+    without = [name for name in names if name not in reached]
+    are_all = without and len(without) < len(names) and all(_TABLE.search(name.lower()) for name in without)
+    return without if are_all else []
+
+
+def never_used(name: str, modules: Modules, steps: int) -> tuple[str, int, str, str, str]:
+    """Return what is wrong with such a table, since how many steps, the title, the numbers and the advice."""
+    return (
+        f"{name} had no gradient at any of {steps} saved steps, while all other weights have one: "
+        f"{modules.described(modules.layer_of(name))} is not used, and the model does not learn from it in "
+        "which order its inputs are",
+        steps,
+        "Positions are never used",
+        f"0 of {steps} saved steps have a gradient of the table of positions",
+        ADDED,
+    )

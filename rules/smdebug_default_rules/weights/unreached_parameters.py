@@ -41,14 +41,6 @@ _NO_LOSS = (
 )
 HEAD_STEPS, HEAD_FAR = 10, 50
 """An output or a router may be trained later: it is reported after so many saved steps, so far apart."""
-_ROUTED = (
-    "Multiply what each expert returns by the probability that the router gave it, from a softmax over all "
-    "experts: an index of argmax or topk has no gradient, and of a single chosen expert a softmax is 1."
-)
-_PLACED = (
-    "Give the positions torch.arange(length): look for position ids that are all zeros, or a cumsum over a "
-    "mask of zeros."
-)
 _FROZEN = (
     "Check the loop or the pattern that sets requires_grad = False: it matches the weights of every layer."
 )
@@ -59,10 +51,10 @@ class UnreachedParameters(DefaultRule):
 
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
     several results and no loss is computed from one of them, when a router gets no gradient although its
-    experts learn, when one row of a table of positions is used for all tokens, when all gradients have been
-    exactly zero since the training began, when an optimizer never makes a step although its gradients are
-    reset, when the first layers are frozen although they look untrained, and when a copy of the untrained
-    model that gives the targets, such as a target network, never changes.
+    experts learn, when a table of positions is never used, or one row of it for all tokens, when all
+    gradients have been exactly zero since the training began, when an optimizer never makes a step although
+    its gradients are reset, when the first layers are frozen although they look untrained, and when a copy
+    of the untrained model that gives the targets, such as a target network, never changes.
     """
 
     cause = "no gradient"
@@ -146,6 +138,10 @@ class UnreachedParameters(DefaultRule):
         if self.steps < LEAST_STEPS:
             return
         cut = self._cut(table, reached)
+        for name in choices.unused_positions(table, reached):
+            if name in cut or not self._is_early(seen):
+                cut = [other for other in cut if other != name]
+                yield self._finding(name, *choices.never_used(name, modules, self.steps))
         for name in cut:
             yield self._finding(
                 name,
@@ -245,14 +241,11 @@ class UnreachedParameters(DefaultRule):
         for router in [] if is_early or self.steps < HEAD_STEPS else without:
             yield self._finding(
                 router.name,
-                f"{router.name} had no gradient at any of {self.steps} saved steps, while "
-                f"{router.reached} of {router.experts} experts beside it learn: "
-                f"{modules.described(modules.layer_of(router.name))} never learns which expert to choose",
+                router.message(modules, self.steps),
                 self.steps,
                 "The router gets no gradient",
-                f"0 of {self.steps} saved steps have a gradient of the router; {router.reached} of "
-                f"{router.experts} experts have one",
-                _ROUTED,
+                router.why(self.steps),
+                choices.ROUTED,
             )
         single = {positions.name: positions for positions in choices.single_positions(seen, table)}
         self.placed = {name: self.placed.get(name, 0) + 1 for name in single}
@@ -261,13 +254,11 @@ class UnreachedParameters(DefaultRule):
                 continue
             yield self._finding(
                 name,
-                f"1 of {single[name].rows} rows of {name} gets a gradient, for rows of "
-                f"{single[name].tokens} tokens: {modules.described(modules.layer_of(name))} is given the "
-                "same position for every token",
+                single[name].message(modules),
                 count,
                 "All tokens have the same position",
                 f"1 of {single[name].rows} positions is used at each of {count} saved steps",
-                _PLACED,
+                choices.PLACED,
             )
 
     def _unregistered(self, seen: ObservedStep) -> Iterator[Finding]:
@@ -310,9 +301,13 @@ class UnreachedParameters(DefaultRule):
         first = next((at for at, place in enumerate(places) if table.names[place] in reached), None)
         return [table.names[place] for place in places[:first]] if first else []
 
+    def _is_early(self, seen: ObservedStep) -> bool:
+        """Whether what is not used yet may be used later."""
+        return self.steps < HEAD_STEPS or seen.step - (self.first or 0) < HEAD_FAR
+
     def _heads(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> list[tuple[str, str]]:
         """The trained weights without a gradient that give one of several results, each with its name."""
-        if self.steps < HEAD_STEPS or seen.step - (self.first or 0) < HEAD_FAR:
+        if self._is_early(seen):
             return []
         outputs, modules = seen.statistics("outputs"), Modules.of(seen)
         start = modules.output.removesuffix("0")

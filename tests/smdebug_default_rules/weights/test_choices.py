@@ -21,6 +21,9 @@ class Mixed(Steps):
         super().__init__()
         self.router, self.positions = router, positions
         self.is_routed, self.used = True, 20
+        self.without: tuple[str, ...] = ()
+        self.is_first = True
+        """Whether the positions come first in the model."""
         self.experts = [name.replace("Net", model, 1) for name in EXPERTS]
         self.lasting["modules"] = [
             ["Net", "Net", False],
@@ -39,6 +42,8 @@ class Mixed(Steps):
         if not hasattr(self, "experts"):
             return
         shapes = {self.positions: (20, 8), self.router: (4, 8), **dict.fromkeys(self.experts, (16, 8))}
+        if not self.is_first:
+            shapes[self.positions] = shapes.pop(self.positions)
         self.kinds["parameters"] = {name: self.normal(*shape) for name, shape in shapes.items()}
         gradients = {
             f"gradient/{name}": self.normal(*shape)
@@ -48,14 +53,17 @@ class Mixed(Steps):
         gradients[f"gradient/{self.positions}"][self.used :] = 0
         self.kinds["gradients"] = gradients
         self.kinds["updates"] = {f"update/{name}": self.normal(*shape) for name, shape in shapes.items()}
+        for name in self.without:
+            del self.kinds["gradients"][f"gradient/{name}"], self.kinds["updates"][f"update/{name}"]
         layer = self.router.removesuffix(".weight")
         self.kinds["outputs"] = {f"{layer}_output_0": self.normal(160, 4)}
 
 
 def unchosen(*, is_routed: bool = True, used: int = 20) -> Steps:
-    """Return a run whose router gets no gradient, or whose tokens have few positions."""
+    """Return a run whose router gets no gradient, or whose tokens have few positions or none."""
     steps = Mixed()
     steps.is_routed, steps.used = is_routed, used
+    steps.without = () if used else (steps.positions,)
     steps.refresh()
     return steps.write(steps=51)
 
@@ -117,3 +125,37 @@ def test_rows_of_one_token_have_one_position():
     steps = Mixed()
     steps.used, steps.facts["shapes"] = 1, [[160, 1]]
     assert found(steps) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["Net_wpe.weight", "Net_pos_embed", "Net_text.position_embeddings.weight", "Net_pos_emb"]
+)
+@pytest.mark.parametrize(("is_first", "step"), [(True, 1), (False, 50)])
+def test_positions_that_are_never_used_are_reported(name, is_first, step):
+    steps = Mixed(positions=name)
+    steps.without, steps.is_first = (name,), is_first
+    reported = found(steps)
+    assert reported[0] == (step, name, "Positions are never used")
+    assert {title for _, _, title in reported} == {"Positions are never used"}
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [("Net_words.weight", ()), ("Net_wpe.weight", EXPERTS[:1]), ("Net_composition.weight", ())],
+    ids=["another table", "of a part that is not used", "a name that contains one"],
+)
+def test_other_weights_that_are_never_used_are_not_reported(name, others):
+    steps = Mixed(positions=name)
+    steps.without = (name, *others)
+    assert not [title for _, _, title in found(steps) if title == "Positions are never used"]
+
+
+def test_positions_that_are_used_later_or_frozen_are_not_reported():
+    steps = Mixed()
+    steps.write()
+    steps.without = (steps.positions,)
+    assert found(steps) == []
+    frozen = Mixed()
+    frozen.without = (frozen.positions,)
+    frozen.lasting["frozen"] = [frozen.positions]
+    assert found(frozen) == []

@@ -389,7 +389,7 @@ RUNS = [
     ("LearningRate", resumed),
     ("LearningRate", lambda: resumed(updates=60, rates=(0.1, 0.05))),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
-    ("UnreachedParameters", lambda: unchosen(used=1)),
+    *[("UnreachedParameters", lambda used=used: unchosen(used=used)) for used in (1, 0)],
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     *[("UnreachedParameters", run) for run in (idle, copied, frozen)],
     ("ShrunkWeights", held),

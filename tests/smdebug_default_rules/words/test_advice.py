@@ -178,6 +178,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Give the positions torch.arange(length): look",
         ),
         (
+            "Positions are never used",
+            ("0 of 2 saved steps have a gradient of the table of positions",),
+            "Add what the table of positions gives to",
+        ),
+        (
             "All gradients are zero",
             ("6 of 6 gradients are 0 at 51 saved steps in a row",),
             "Print what the loss is multiplied by",
