@@ -588,6 +588,8 @@ class Hook(FrameworkHook):
             return
         self._output_of = name
         super().record_outputs(name, values)
+        if self.due and self._observer is not None and self._observer.is_model(name):
+            self._observer.note_own_loss(self.tensors_in(values))
         self._output_of = None
 
     def tensors_in(self, values: Any) -> Iterator[Any]:

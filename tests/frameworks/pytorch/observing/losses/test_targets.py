@@ -111,6 +111,41 @@ def test_tokens_that_are_their_own_targets_are_a_fact(targets, revealed):
     assert facts_of(loss, TOKENS).get("revealed_by") == revealed
 
 
+class ReturnsLoss(nn.Module):
+    """As models of transformers do, and many others: with targets, the loss is returned beside the scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 10))
+
+    def forward(self, tokens, labels=None):
+        scores = self.layers(tokens)
+        loss = None if labels is None else F.cross_entropy(scores.flatten(0, 1), labels.flatten())
+        return scores, loss
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "revealed"),
+    [
+        (lambda model: model(TOKENS, TOKENS.roll(-1, 1))[1], None),
+        (lambda model: model(TOKENS, labels=TOKENS.roll(-1, 1))[1], None),
+        (lambda model: model(TOKENS, TOKENS)[1], [0, "input"]),
+        (lambda model: F.cross_entropy(model(TOKENS)[0].flatten(0, 1), TOKENS.flatten()), [0, "input"]),
+    ],
+)
+def test_targets_of_a_model_that_returns_its_loss_are_no_input(tmp_path, loss_of, revealed):
+    model = ReturnsLoss()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with smdebug.start(str(tmp_path / "run")):
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            optimizer.step()
+    facts = create_trial(str(tmp_path / "run")).facts(2)["loss"]
+    assert len(facts["terms"]) == 1
+    assert facts.get("revealed_by") == revealed
+
+
 @pytest.mark.parametrize(
     ("targets", "revealed"),
     [

@@ -123,6 +123,8 @@ class TorchObserver:
         """The inputs of the batch, until its loss was described, and what the models returned for them:"""
         self._returned: list[torch.Tensor] = []
         self._labelled: Labelled | None = None
+        self._returns_loss = False
+        """Whether a model has returned a number beside, or instead of, its predictions: its own loss."""
         self._is_of_labels = False
         """Whether the loss of the training is one that the model computes of its labels."""
         self._criteria = self._criteria_before = 0
@@ -234,6 +236,12 @@ class TorchObserver:
         """Keep what a whole model returned, until the loss was described."""
         if name in self._roots:
             self._returned = [*self._returned[-3:], output]
+            self.note_own_loss([output])
+
+    def note_own_loss(self, outputs: Iterable[torch.Tensor]) -> None:
+        """Note whether a loss is among what a whole model returned."""
+        if any(output.numel() == 1 and output.requires_grad for output in outputs):
+            self._returns_loss = True
 
     def note_labels(self, module: nn.Module, labels: Any, output: Any) -> None:
         """Keep the labels that a model was given, until the loss was described."""
@@ -288,10 +296,11 @@ class TorchObserver:
                     attention = self._attention.facts(loss, graph, self._batch)
                     codes = None if graph.is_whole else code_facts(loss, bool(graph.terms))
                     padding_id = None if self._structure is None else self._structure.padding_id
-                    self._observations.note(
-                        loss=loss_facts(loss, graph, self._batch, attention, codes, padding_id)
+                    described = loss_facts(
+                        loss, graph, self._batch, attention, codes, padding_id, is_returned=self._returns_loss
                     )
-                    self._batch = []
+                    self._observations.note(loss=described)
+                    self._batch, self._returns_loss = [], False
 
     def _are_clear(self) -> bool:
         """Return whether some parameters have no gradients, as those of all were reset."""

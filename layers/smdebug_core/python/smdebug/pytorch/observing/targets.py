@@ -37,14 +37,19 @@ def loss_facts(
     attention: Callable[[], Facts | None] | None = None,
     codes: Callable[[], Facts] | None = None,
     padding_id: int | None = None,
+    *,
+    is_returned: bool = False,
 ) -> Callable[[], Facts]:
-    """Copy what the facts of a loss need; what is returned computes them, later."""
+    """Copy what the facts of a loss need; what is returned computes them, later.
+
+    A model that returns its loss (`is_returned`) was given the targets beside its inputs.
+    """
     terms = [_term_facts(term) for term in graph.terms]
     revealed = tokens = None
     if len(graph.terms) == 1:
         tokens = _tokens(graph.terms[0], inputs, padding_id)
     if graph.is_whole and len(graph.terms) == 1:
-        revealed = _revealed(graph.terms[0], inputs)
+        revealed = _revealed(graph.terms[0], inputs, is_returned=is_returned)
         terms = [_with_repeated(graph.terms[0], terms[0], inputs)]
     value = _copied(loss.detach()) if graph.is_whole else None
     facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
@@ -166,8 +171,10 @@ def _copied(values: torch.Tensor) -> Callable[[], Any] | None:
     return fetched(values.contiguous()) if values.is_cuda else None
 
 
-def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor]) -> list[Any] | None:
+def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor], *, is_returned: bool) -> list[Any] | None:
     """Return where the targets of this batch are found in its inputs, as they are; None if nowhere.
+
+    The targets themselves, as a model takes them that returns its loss, are no input.
 
     That is [number of the input, "input"] for token ids that are the targets at the same place, "token
     before" for those one place before, or the column that is the target.
@@ -179,6 +186,8 @@ def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor]) -> list[Any] | Non
     for number, tensor in enumerate(inputs[:_MOST_INPUTS]):
         given = _on_the_host(tensor)
         if given is None or given.ndim < 2:
+            continue
+        if is_returned and number and given.size == targets.size and (given.ravel() == targets.ravel()).all():
             continue
         if term.targets is not None and given.ndim == 2 and given.size == targets.size:
             place = _as_tokens(targets.reshape(given.shape), given, term.ignored)
