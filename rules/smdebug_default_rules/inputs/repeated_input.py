@@ -12,6 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
+from smdebug_default_rules.inputs import repeated_noise
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
@@ -38,7 +39,11 @@ _PREPARED = "Look at what prepares the inputs: a scaling, a mask or a file that 
 
 
 class RepeatedInput(DefaultRule):
-    """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal."""
+    """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal.
+
+    Also when the noise that a model has to tell from its inputs, as that of a diffusion, is the same at each
+    step.
+    """
 
     cause = "repeated input"
     needs = "no input of the model was saved"
@@ -58,6 +63,8 @@ class RepeatedInput(DefaultRule):
         self.equal_steps = 1
         self.duplicates: list[int] = []
         self.constant: list[int] = []
+        self.noise = repeated_noise.empty()
+        """What is known of noise that is the target of the loss."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
@@ -91,6 +98,7 @@ class RepeatedInput(DefaultRule):
             return
         yield from self._equal_batches(seen, name)
         yield from self._equal_rows(seen, name)
+        yield from self._equal_noise(seen)
 
     def _is_constant(self, seen: ObservedStep) -> bool:
         """Whether all values of the only input are the same, where a known loss compares with targets."""
@@ -130,6 +138,23 @@ class RepeatedInput(DefaultRule):
             title="Every step trains on the same batch",
             why=(f"1 batch of {rows} rows at {self.equal_steps} saved steps",),
             advice=(_NEW_BATCH,),
+        )
+
+    def _equal_noise(self, seen: ObservedStep) -> Iterator[Finding]:
+        repeated_noise.extend(self.noise, seen)
+        if not repeated_noise.found(self.noise, seen):
+            return
+        steps, (lowest, highest) = self.noise["steps"], self.noise["targets"][:2]
+        yield self.finding(
+            f"The targets of the loss are noise, and the same values at {steps} saved steps in a row, from "
+            f"{lowest:.6g} to {highest:.6g}, while the inputs differ: the model learns this noise by heart",
+            since=self.noise["since"],
+            tensor="loss",
+            statistic="targets",
+            value="equal",
+            title=repeated_noise.TITLE,
+            why=(f"1 noise at {steps} saved steps, from {lowest:.6g} to {highest:.6g} at each",),
+            advice=(repeated_noise.ADVICE,),
         )
 
     def _equal_rows(self, seen: ObservedStep, name: str) -> Iterator[Finding]:

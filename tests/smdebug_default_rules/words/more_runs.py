@@ -13,6 +13,7 @@ from tests.smdebug_default_rules import test_guards as guards
 from tests.smdebug_default_rules import test_limits as limits
 from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
+from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
@@ -375,8 +376,7 @@ RUNS = [
     ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
     ("CollapsedRepresentation", lambda: coded(12, embedding=0.2, then=0.995)),
     ("CollapsedRepresentation", lambda: coded(12, variances=0.5, then=1e-6)),
-    ("LossInput", slips.maximised),
-    ("LossInput", slips.ending),
+    *[("LossInput", run) for run in (slips.maximised, slips.ending)],
     ("LossInput", lambda: slips.ending("Sigmoid", means=[5.5], lowest=1.0, highest=10.0)),
     ("AccumulationScale", lambda: slips.passes(8, 1 / 64)),
     ("AccumulationScale", lambda: slips.passes(4, 1 / 4, reset=True)),
@@ -385,13 +385,13 @@ RUNS = [
     ("LabelBalance", ordered),
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
-    ("LearningRate", lambda: warming(1000)),
-    ("LearningRate", resumed),
+    *[("LearningRate", run) for run in (lambda: warming(1000), resumed)],
     ("LearningRate", lambda: resumed(updates=60, rates=(0.1, 0.05))),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     *[("UnreachedParameters", lambda used=used: unchosen(used=used)) for used in (1, 0)],
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     *[("UnreachedParameters", run) for run in (idle, copied, frozen)],
+    ("RepeatedInput", denoised),
     ("ShrunkWeights", held),
     ("LearningRate", cycling),
     ("StuckLoss", lambda: contrastive(steps=151)),

@@ -241,6 +241,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Smallest and largest value are 0.5, at 3 saved steps in a row",),
             "Look at what prepares the inputs: a scaling,",
         ),
+        (
+            "The noise is the same at every step",
+            ("1 noise at 5 saved steps, from -3.2 to 3.4 at each",),
+            "Draw the noise anew for each batch, inside",
+        ),
     ],
     "InputScale": [
         (
