@@ -484,6 +484,21 @@ def test_a_gradient_that_reaches_the_embeddings_has_not_vanished(share, is_tied,
     assert bool(steps.evaluate("GradientFlow")) is is_found
 
 
+@pytest.mark.parametrize(("name", "is_found"), [("q_proj", False), ("value", True)])
+def test_queries_and_keys_say_nothing_of_the_flow(name, is_found):
+    steps = Steps()
+    attention = f"Net_{name}.lora_A.weight"
+    steps.lasting["modules"] = [*MODULES[:1], [f"{name}.lora_A", "Linear", False], *MODULES[1:]]
+    for _ in range(4):
+        weights = {attention: np.zeros((9, 4), np.float32), **steps.kinds["parameters"]}
+        steps.kinds["parameters"] = weights
+        for each, scale in zip((attention, *WEIGHTS), (1e-6, 0.1, 0.1, 1.0), strict=True):
+            weights[each][:] = 0.5
+            steps.kinds["gradients"][f"gradient/{each}"] = weights[each] * np.float32(scale)
+        steps.write()
+    assert bool(steps.evaluate("GradientFlow")) is is_found
+
+
 @pytest.mark.parametrize("young", ["first", "last"])
 def test_weights_that_began_at_zero_say_nothing_of_the_flow(young):
     """Their gradient is large beside them, and those behind them get little until they have grown."""

@@ -24,6 +24,9 @@ GROWN = 10.0
 """Weights that were zero are as large as those that begin at random from this share of usual ones on."""
 
 _DEEP = "Add residual connections or normalisations between the layers, so that the gradient has a short way."
+_FORMS = ("{}", "{}_proj", "{}_lin", "to_{}", "w{}", "w_{}", "W_{}")
+_SCORED = frozenset(form.format(name) for form in _FORMS for name in ("q", "k", "query", "key"))
+"""How layers of queries and keys are called."""
 _BOUNDED = frozenset(("Sigmoid", "Tanh", "sigmoid", "tanh"))
 
 
@@ -144,10 +147,14 @@ def _reaches_embeddings(modules: Modules, table: Parameters, flow: Any, shrunk: 
 
 
 def _is_judged(seen: ObservedStep, table: Parameters) -> Any:
-    """Which are trained weights, and no embeddings, whose gradient has the few rows of the batch."""
+    """Which are trained weights, and no embeddings, whose gradient has the few rows of the batch.
+
+    Queries and keys have little for another reason: the scores of young attention are nearly equal.
+    """
     known = seen.shared_by_layout.get("judged by their flow")
     if known is None:
         known = np.array([not kind.startswith("Embedding") for kind in table.classes], bool)
         known &= table.is_weight & ~table.is_frozen
+        known &= np.array([_SCORED.isdisjoint(layer.split(".")) for layer in table.layers], bool)
         seen.shared_by_layout["judged by their flow"] = known
     return known
