@@ -177,6 +177,13 @@ class BacktestEnvironment(TableAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BundleAccess(Environment):
+    """The place of the bundles of runs, in a stack that keeps them."""
+
+    bundles: str = _variable("SMDEBUG_BUNDLES")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SandboxedBacktestEnvironment(BacktestEnvironment):
     """The variables of prepare_backtest."""
 

@@ -11,6 +11,7 @@ from functions.environment import (
     ActEnvironment,
     BacktestEnvironment,
     BadEnvironment,
+    BundleAccess,
     ChecksAccess,
     ClaimEnvironment,
     CustomRuleNames,
@@ -130,7 +131,14 @@ def backtest_ports() -> BacktestPorts:
         CredentialsOfRole(role, lambda: client("sts")) if role else _NotGiven("credentials to lend"),
         environment.memory_mb,
         role.split(":")[1] if role else "aws",
+        bundles(),
     )
+
+
+@cache
+def bundles() -> str:
+    """Return the place of the bundles of runs; empty in a stack that keeps none."""
+    return BundleAccess.read(os.environ).bundles if "SMDEBUG_BUNDLES" in os.environ else ""
 
 
 @cache

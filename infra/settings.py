@@ -58,6 +58,8 @@ class Settings:
     """How many of each function with custom rules may run at once; needs an account with 200 or more."""
     backtests_at_once: int = 0
     """How many calls judge runs at once for `smdebug backtest --deployed`; 0 deploys nothing for it."""
+    bundle_retention_days: int = 90
+    """Days after which bundles are deleted, which make backtests of finished runs cheap; 0 keeps none."""
     nightly_backtest: bool = False
     """Whether the default rules of today judge each night the runs that saved a step on the day before."""
     nightly_budget: int = 5
@@ -261,6 +263,7 @@ class Settings:
         for name, least, most, why in (
             ("run_retention_days", 1, 36500, "days"),
             ("index_retention_days", 1, 3650, "days"),
+            ("bundle_retention_days", 0, 3650, "days"),
             ("memory_mb", 256, 10240, "numpy's minimum and Lambda's maximum"),
             ("scratch_mb", 512, 10240, "Lambda's limits"),
             ("batch_window_seconds", 0, 300, "Lambda's limits"),

@@ -53,6 +53,7 @@ class TrainingDebugger(Construct):
                 shared=self._shared,
                 foundation=foundation,
                 custom=functions.custom,
+                report=functions.write_report,
             )
             if settings.backtests_at_once
             else None

@@ -10,6 +10,7 @@ from typing import Any
 import smdebug
 from functions.backtests.ports import BacktestPorts
 from functions.backtests.spending import reserve, settle
+from functions.telemetry import log
 from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, RUN_SECONDS, rows_key
 from smdebug.backtesting.deployed.task import Task, encoded_verdicts, read_task
 from smdebug.backtesting.finding_runs import FoundRun
@@ -37,10 +38,18 @@ def judge_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any
     verdicts: list[tuple[FoundRun, Judged]] = []
     runs = [FoundRun(*run) for run in event["runs"]]
     try:
-        question = replace(task.question, timeout=min(task.question.timeout, RUN_SECONDS))
+        question = replace(
+            task.question,
+            timeout=min(task.question.timeout, RUN_SECONDS),
+            bundles=ports.bundles,
+            keeps_bundles=bool(ports.bundles),
+        )
         pool = JudgingPool(question, 1)
         with closing(pool.judge_each(_in_time(ports, runs, begun), lambda location: "")) as answers:
-            verdicts += [(run, judged) for _, run, judged in answers]
+            for _, run, judged in answers:
+                verdicts.append((run, judged))
+                if judged.bundle_problem:
+                    log("A run was read without its bundle", run=run.path, problem=judged.bundle_problem)
         ports.bucket.write(rows_key(name, chunk), encoded_verdicts(verdicts))
     finally:
         settle(ports.purse, name, float(event["dollars"]), ports.clock.now() - begun, ports.memory_mb)

@@ -28,3 +28,5 @@ class BacktestPorts:
     memory_mb: int
     """Of the functions that judge."""
     partition: str = "aws"
+    bundles: str = ""
+    """The place of the bundles of runs; empty if none are kept."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from functions.backtests.judging import task_of
 from functions.backtests.ports import BacktestPorts
 from functions.backtests.spending import reserve, settle
 from functions.custom_rules.credentials import LENT_FOR, reading_policy
+from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, rows_key
 from smdebug.backtesting.deployed.task import encoded_verdicts
 from smdebug.backtesting.finding_runs import FoundRun
@@ -48,9 +49,10 @@ def prepare_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     begun = ports.clock.now()
     reserve(ports.purse, name, float(event["dollars"]), task.budget)
     runs = [FoundRun(*run) for run in event["runs"]]
+    question = replace(task.question, bundles=ports.bundles, keeps_bundles=False)
     return {
         "until": datetime.fromtimestamp(begun + BEGIN_WITHIN, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "task": task.to_dict(),
+        "task": replace(task, question=question).to_dict(),
         "jobs": [
             {"run": list(run), "credentials": dict(_lent(ports, run, f"{name}-{number}"))}
             for number, run in enumerate(runs)
@@ -128,7 +130,6 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _lent(ports: BacktestPorts, run: FoundRun, name: str) -> Mapping[str, str]:
-    place = run.location.removeprefix("s3://")
-    return ports.lender.lend(
-        f"backtest-{name}"[:64], reading_policy(place, partition=ports.partition), seconds=LENT_FOR
-    )
+    bundle = f"{ports.bundles}/{bundle_name(run.location)}" if ports.bundles else ""
+    policy = reading_policy(run.location, bundle=bundle, partition=ports.partition)
+    return ports.lender.lend(f"backtest-{name}"[:64], policy, seconds=LENT_FOR)

@@ -43,11 +43,36 @@ def session_policy(
     )
 
 
-def reading_policy(run: str, *, partition: str = "aws") -> dict[str, Any]:
-    """Return the session policy of a backtest: read the files of this run, write nothing."""
-    policy = session_policy(run, "state/none/", partition=partition)
+def reading_policy(run: str, *, bundle: str = "", partition: str = "aws") -> dict[str, Any]:
+    """Return the session policy of a backtest: read the files of this run, write nothing.
+
+    The bundle of the run may be read too, unless a long name leaves no room to say so.
+    """
+    policy = session_policy(run.removeprefix("s3://"), "state/none/", partition=partition)
     policy["Statement"] = [each for each in policy["Statement"] if each["Action"] != "s3:PutObject"]
+    if bundle:
+        wider = _with_bundle(policy, bundle.removeprefix("s3://"), partition)
+        if len(as_text(wider)) <= LONGEST_POLICY:
+            return wider
     return policy
+
+
+def _with_bundle(policy: dict[str, Any], bundle: str, partition: str) -> dict[str, Any]:
+    """Return the policy with one object more that may be read, or found missing; no other is named."""
+    arn = f"arn:{partition}:s3:::{bundle}"
+
+    def wider(statement: dict[str, Any]) -> dict[str, Any]:
+        match statement:
+            case {"Action": "s3:GetObject", "Effect": "Allow", "Resource": resources}:
+                return {**statement, "Resource": [*resources, arn]}
+            case {"Action": "s3:GetObject", "NotResource": resources}:
+                return {**statement, "NotResource": [*resources, arn]}
+            case {"Action": "s3:ListBucket", "Condition": {"StringLike": {"s3:prefix": prefixes}}}:
+                prefixes = [*prefixes, bundle.partition("/")[2]]
+                return {**statement, "Condition": {"StringLike": {"s3:prefix": prefixes}}}
+        return statement
+
+    return {**policy, "Statement": list(map(wider, policy["Statement"]))}
 
 
 def _policy(

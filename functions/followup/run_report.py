@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from functions.telemetry import log
+from smdebug.backtesting.bundles.bundle_file import LARGEST_BUNDLE
+from smdebug.backtesting.bundles.bundled_run import bundled, keep_bundle
 from smdebug.exceptions import RunUnknown
 from smdebug.reports import gather, of_service, page_of
 from smdebug.reports.gathering import verdicts_alone
 from smdebug.runs.opening import IMPATIENT
 from smdebug.runs.verdicts import latency_of
 from smdebug.service.client import ItemReader, WatchedRun
-from smdebug.storage import Storage
+from smdebug.storage import Storage, open_storage
 from smdebug.trials import Trial, create_trial
 
 KEY = "report/report.html"
@@ -31,6 +34,7 @@ def write_report(
     *,
     has_time: Callable[[], bool],
     memory: int,
+    bundles: str = "",
 ) -> str | None:
     """Write the page beside the run; return its key, or None if there is nothing to report.
 
@@ -38,6 +42,8 @@ def write_report(
 
     The verdicts are always on it. The charts are left out, with a note, if reading the tensors would take
     longer than there is time, or more bytes than `memory`.
+
+    With the place of `bundles`, what is read goes into the run's bundle, so that no backtest reads it again.
     """
     watched = WatchedRun(run, index, lambda _: storage)
     try:
@@ -48,10 +54,12 @@ def write_report(
         return None
     statuses = run_now.statuses
     findings = watched.findings(limit=MOST_FINDINGS)
-    trial = create_trial(storage, name=run.rpartition("/")[2], wait_limits=IMPATIENT)
+    reading = bundled(storage, open_storage(bundles), keeps=True) if bundles else storage
+    trial = create_trial(reading, name=run.rpartition("/")[2], wait_limits=IMPATIENT)
     verdicts = of_service(statuses, findings)
 
-    at_a_time = (memory - _OURS) // (_COPIES * max(1, _largest(trial)))
+    ours = _OURS + (LARGEST_BUNDLE if bundles else 0)
+    at_a_time = (memory - ours) // (_COPIES * max(1, _largest(trial)))
 
     def go_on(_: int) -> None:
         if not has_time():
@@ -68,6 +76,8 @@ def write_report(
         why = "there was no time to read its tensors"
         found = verdicts_alone(trial, verdicts, _note(run, why), deployed=True)
     storage.write(KEY, page_of(found).encode())
+    if problem := keep_bundle(reading):
+        log("The bundle of the run was replaced, or could not be written", run=run, problem=problem)
     return KEY
 
 

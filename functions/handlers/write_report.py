@@ -23,5 +23,6 @@ def handler(event: dict[str, Any], context: Any) -> None:
         run,
         has_time=lambda: time.monotonic() < until,
         memory=int(context.memory_limit_in_mb) << 20,
+        bundles=wiring.bundles(),
     )
     log("The report is written." if key else "There is nothing to report.", run=run, key=key)

@@ -33,8 +33,16 @@ class Backtests(Construct):
     """What a stack with `backtests_at_once` has besides."""
 
     def __init__(
-        self, scope: Construct, id: str, *, shared: Shared, foundation: Foundation, custom: CustomRules
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        shared: Shared,
+        foundation: Foundation,
+        custom: CustomRules,
+        report: PythonFunction,
     ) -> None:
+        """`report` is the function that reads each run at its end, and bundles it then."""
         super().__init__(scope, id)
         self._shared = shared
         self._foundation = foundation
@@ -47,7 +55,7 @@ class Backtests(Construct):
         self.keep = self._function(
             "KeepVerdicts", "keep_verdicts", "Checks the verdicts of a custom rule", QUICK
         )
-        self._grant()
+        self._grant(report)
         self.machine = self._state_machine()
         self.arn = self._machine_arn
         self.capacity = json.dumps(
@@ -75,12 +83,16 @@ class Backtests(Construct):
         function.knows(names.BACKTEST_MEMORY, str(settings.memory_mb))
         return function
 
-    def _grant(self) -> None:
+    def _grant(self, report: PythonFunction) -> None:
         bucket, table = self._foundation.bucket, self._foundation.table
         bucket.let_read(self.judge)
         bucket.let_use_backtests(self.judge, writes=[ROWS])
         bucket.let_use_backtests(self.prepare, reads=[PLAN])
         bucket.let_use_backtests(self.keep, reads=[PLAN], writes=[ROWS])
+        if self._shared.settings.bundle_retention_days:
+            bucket.let_keep_bundles(self.judge)
+            bucket.let_keep_bundles(report)
+            bucket.let_know_bundles(self.prepare)
         for function in (self.judge, self.prepare, self.keep):
             table.let_count_spending(function)
         role = iam.Role(

@@ -14,7 +14,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge
-from infra.names import BUCKET, STATE_BUCKET
+from infra.names import BUCKET, BUNDLES, STATE_BUCKET
 from infra.python_function import PythonFunction
 from infra.settings import Removal, Settings
 
@@ -30,6 +30,10 @@ PLAN, MANIFEST, ROWS = "plan", "manifest", "rows/*"
 RESULTS = "results/*"
 """The objects of a backtest, below backtests/ and its id; a run may have no such place."""
 ANY_BACKTEST = "Every backtest has a folder of its own below backtests/, which no run has."
+
+BUNDLES_FOLDER = "backtests/bundles"
+"""What makes backtests cheap; the names below it are digests, so no object of a backtest has such a key."""
+ANY_BUNDLE = "Each run has a bundle there, whose name is a digest of the run's."
 
 ANY_RUN = "A run may have any prefix of the bucket; nothing outside the bucket is read."
 OTHER_RUNS = "Rules may compare runs with those in the buckets of `other_buckets`, which are only read."
@@ -130,6 +134,15 @@ class RunBucket(Construct):
             function.may("s3:PutObject", on=self.of_backtests(*writes), because=ANY_BACKTEST)
         function.knows(BUCKET, self.name)
 
+    def let_keep_bundles(self, function: PythonFunction) -> None:
+        """Write the bundles of runs, which hold nothing but files of the run."""
+        function.may("s3:PutObject", on=[f"{self.arn}/{BUNDLES_FOLDER}/*"], because=ANY_BUNDLE)
+        self.let_know_bundles(function)
+
+    def let_know_bundles(self, function: PythonFunction) -> None:
+        """Know where bundles are."""
+        function.knows(BUNDLES, f"s3://{self.name}/{BUNDLES_FOLDER}")
+
     def let_count_steps(self, function: PythonFunction) -> None:
         """List the index files of runs."""
         function.may("s3:ListBucket", on=[self.arn])
@@ -148,7 +161,13 @@ class RunBucket(Construct):
     def _our_own(self, settings: Settings) -> s3.Bucket:
         kept = settings.run_retention_days
         rules = [
-            s3.LifecycleRule(id="Unfinished", abort_incomplete_multipart_upload_after=cdk.Duration.days(7))
+            s3.LifecycleRule(id="Unfinished", abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
+            # Also without backtests: those of earlier ones shall go.
+            s3.LifecycleRule(
+                id="Bundles",
+                prefix=f"{BUNDLES_FOLDER}/",
+                expiration=cdk.Duration.days(max(1, settings.bundle_retention_days)),
+            ),
         ]
         if kept is not None:
             rules += [

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infra.storage.run_bucket import BUNDLES_FOLDER as BUNDLES
 from local_aws import LocalAws
 from smdebug.backtesting.backtest import Backtest, Options
+from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed import plan
 from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, collect
 from smdebug.backtesting.question import Question
 from smdebug.service.backtests import connect_backtests
+from smdebug.storage import open_storage
 from tests.backtesting.many_runs import make_run, write_rule
-from tests.e2e.patience import short
+from tests.e2e.patience import PatientDebugger, short, wait_until
+from tests.functions.saver import HEALTHY, Saver
 
 # Permissions that the test does not use, and why the template has them all the same.
 NOT_SHOWN = {
@@ -34,7 +39,8 @@ def aws():
     with LocalAws({"backtests_at_once": 2, "nightly_backtest": True}) as aws, aws.as_default():
         for number in range(4):
             jump = 5.0 + number if number % 3 == 0 else 1.0
-            make_run(f"s3://{aws.bucket}/old/run-{number}", [2.0, 1.9, 1.8 * jump, 1.7 * jump])
+            losses = [2.0, 1.9, 1.8 * jump, *[1.7 * jump] * 5]
+            make_run(f"s3://{aws.bucket}/old/run-{number}", losses)
         aws.settle()
         yield aws
 
@@ -51,7 +57,24 @@ def ask(aws: LocalAws, question: Question, journal: Path, **options: Any) -> Bac
     return table
 
 
+def a_run_that_ends(aws: LocalAws) -> str:
+    """Return the location of a run that was watched until its end, so that its report is written."""
+    debugger = PatientDebugger(aws)
+    saver = Saver(debugger.storage("ended")).begin()
+    for step in range(8):
+        saver.save(step, HEALTHY)
+    saver.end()
+    debugger.finish("ended")
+    return f"s3://{aws.bucket}/ended"
+
+
 def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: LocalAws, tmp_path: Path):
+    folder = open_storage(f"s3://{aws.bucket}/{BUNDLES}")
+    names = [bundle_name(f"s3://{aws.bucket}/old/run-{number}") for number in range(4)]
+    begun = aws.now()
+    ended = a_run_that_ends(aws)
+    wait_until(aws, lambda: folder.exists(bundle_name(ended)), "WriteReport to bundle the run")
+
     custom = Question(({"rule": "LossSpike", "parameters": {}},), write_rule(tmp_path / "rule.py"))
     table = ask(aws, custom, tmp_path / "custom.jsonl")
     assert [row.status for row in table.rows] == [
@@ -63,17 +86,23 @@ def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: Loca
     assert table.rows[3].first_finding == "loss: times the last 7.579 (limit 4)"
 
     built_in = Question(({"rule": "ExplodingTensor", "parameters": {}},))
-    assert [row.looked for row in ask(aws, built_in, tmp_path / "built_in.jsonl").rows] == [4] * 4
+    assert [row.looked for row in ask(aws, built_in, tmp_path / "built_in.jsonl").rows] == [8] * 4
+    assert set(folder.list("")) == {*names, bundle_name(ended)}
     assert ask(aws, built_in, tmp_path / "built_in.jsonl").reused == 4
 
-    aws.forward(86_400)
+    with_bundles = replace(custom, file=write_rule(tmp_path / "other.py", factor=7))
+    again = ask(aws, with_bundles, tmp_path / "other.jsonl").rows
+    assert [row.highest for row in again] == [row.highest for row in table.rows]
+    assert [row.status for row in again] == ["NoIssuesFound"] * 3 + ["IssuesFound"]
+
+    aws.forward(begun + 86_400 - aws.now())
     planned = aws.invoke("plan_nightly", {}).answer
     yesterday = datetime.fromtimestamp(aws.now(), UTC).date() - timedelta(days=1)
-    assert (planned["backtest"], planned["runs"]) == (f"nightly-{yesterday}", 4)
+    assert (planned["backtest"], planned["runs"]) == (f"nightly-{yesterday}", 5)
     account = connect_backtests()
     aws.wait_until(lambda: account.execution(planned["backtest"]).status == "SUCCEEDED", what="the night")
     night = collect(account, planned["backtest"], Options())
-    assert night.runs == 4
+    assert night.runs == 5
     assert {row.status for row in night.rows} <= {"NoIssuesFound", "IssuesFound", "NotChecked"}
 
     assert aws.refused() == []
@@ -81,6 +110,7 @@ def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: Loca
     report = aws.permissions()
     names = report["roles"]
     unused = {f"{short(names.get(owner, owner))} {action}" for owner, action, _ in report["unused"]}
+    assert "WriteReport s3:PutObject" not in unused
     of_backtests = {entry for entry in unused if entry.startswith("Backtests") and "lambda:" not in entry}
     assert of_backtests == set(NOT_SHOWN)
 

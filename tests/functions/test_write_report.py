@@ -14,10 +14,12 @@ from functions.followup.run_report import KEY
 from functions.followup.run_report import write_report as written
 from functions.handlers import evaluate, finish_run, ingest, write_report
 from functions.lifecycle.beginning import begun
+from smdebug.backtesting.bundles import bundled_run
 from smdebug.storage import open_storage
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.test_handlers import notifications_of
 from tests.reports.reading import answer_in
+from tests.support.looking import each
 
 RUN = "runs/mnist"
 
@@ -106,3 +108,29 @@ def test_a_place_that_is_refused_as_a_run_gets_no_report(deployed):
     key = written(wiring.items(), opened, "runs", has_time=lambda: True, memory=1 << 30)
     assert key is None
     assert opened == []
+
+
+BUNDLES = "s3://runs/backtests/bundles"
+
+
+def test_in_a_stack_with_backtests_the_run_is_bundled_with_what_was_read(event, deployed, monkeypatch):
+    monkeypatch.setattr(wiring, "bundles", lambda: BUNDLES)
+    monkeypatch.setattr(bundled_run, "WORTH_WRITING", 1)
+    run = open_storage(f"s3://{RUN}")
+    write_report.handler(event, Context())
+    assert kinds()
+    through = bundled_run.BundledRun(run, open_storage(BUNDLES), keeps=False)
+    for folder in ("collections/", "index/", "events/"):
+        for key in each(run.list(folder)):
+            deployed.s3.delete_object(Bucket="runs", Key=f"mnist/{key}")
+            assert through.read(key)
+
+
+def test_a_bundle_that_cannot_be_written_is_logged_and_the_report_is_there(
+    event, deployed, monkeypatch, capsys
+):
+    monkeypatch.setattr(wiring, "bundles", lambda: "s3://no-such-bucket/bundles")
+    monkeypatch.setattr(bundled_run, "WORTH_WRITING", 1)
+    write_report.handler(event, Context())
+    assert kinds()
+    assert "no-such-bucket" in capsys.readouterr().out

@@ -70,6 +70,35 @@ def test_the_functions_write_nothing_but_verdicts(stack: Stack):
         assert all(f"backtests/*/{writes}" in resource for resource in written)
 
 
+def writers_of_bundles(stack: Stack) -> set[str]:
+    return {
+        name
+        for name in stack.of("AWS::IAM::Role")
+        for statement in stack.statements_of(name)
+        if "s3:PutObject" in statement["Action"] and "backtests/bundles/*" in json.dumps(statement)
+    }
+
+
+def test_bundles_are_written_by_the_functions_that_read_whole_runs_and_by_no_other(stack: Stack):
+    assert writers_of_bundles(stack) == {role_of(stack, "BacktestsJudgeRuns"), role_of(stack, "WriteReport")}
+
+
+def test_without_backtests_or_with_no_retention_nobody_writes_bundles(
+    default_stack: Stack, synthesize: Callable[..., Stack]
+):
+    for stack in (default_stack, synthesize(Settings(backtests_at_once=2, bundle_retention_days=0))):
+        assert writers_of_bundles(stack) == set()
+        assert "SMDEBUG_BUNDLES" not in json.dumps(stack.resources)
+
+
+@pytest.mark.parametrize(("days", "kept"), [(90, 90), (7, 7), (0, 1)])
+def test_bundles_expire(synthesize: Callable[..., Stack], days: int, kept: int):
+    stack = synthesize(Settings(bundle_retention_days=days))
+    rules = stack.single("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    (rule,) = [rule for rule in rules if rule["Id"] == "Bundles"]
+    assert (rule["Prefix"], rule["ExpirationInDays"]) == ("backtests/bundles/", kept)
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

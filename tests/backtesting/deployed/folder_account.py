@@ -31,11 +31,15 @@ class FolderAccount:
     lender: MemoryLender = field(default_factory=MemoryLender)
     clock: HandClock = field(default_factory=HandClock)
     before_chunk: Callable[[], Any] = lambda: None
+    has_bundles: bool = True
 
     def __post_init__(self) -> None:
         self.bucket = open_storage(str(self.folder))
         purse = PurseInTable(MemoryItems(), self.clock.now)
-        self.ports = BacktestPorts(self.bucket, purse, self.clock, self.lender, memory_mb=1024)
+        bundles = str(self.folder / "backtests" / "bundles") if self.has_bundles else ""
+        self.ports = BacktestPorts(
+            self.bucket, purse, self.clock, self.lender, memory_mb=1024, bundles=bundles
+        )
 
     def start(self, id: str) -> None:
         entries = json.loads(bytes(self.bucket.read(manifest_key(id))))

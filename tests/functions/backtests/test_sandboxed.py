@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.backtests.sandboxed import judged_of
-from functions.custom_rules.credentials import reading_policy
+from functions.custom_rules.credentials import LONGEST_POLICY, as_text, reading_policy
 from smdebug.backtesting.finding_runs import FoundRun
 from tests.functions.custom_rules.test_credentials import allows
 
@@ -74,8 +74,32 @@ def test_an_error_of_the_function_is_a_row():
 
 
 def test_the_credentials_of_a_run_read_that_run_alone_and_write_nothing():
-    policy = reading_policy("runs/mnist")
+    policy = reading_policy("s3://runs/mnist")
     assert allows(policy, "s3:GetObject", "runs/mnist/index/000000000/000000000001_worker_0.json")
     assert not allows(policy, "s3:GetObject", "runs/other/index/000000000/000000000001_worker_0.json")
     assert not allows(policy, "s3:GetObject", "runs/mnist/origin.json")
     assert not allows(policy, "s3:PutObject", "runs/mnist/state/none/00000001.state")
+
+
+BUNDLE = "s3://runs/backtests/bundles/0123"
+
+
+def test_the_credentials_of_a_run_read_its_bundle_and_no_other():
+    policy = reading_policy("s3://runs/team/mnist", bundle=BUNDLE)
+    assert allows(policy, "s3:GetObject", "runs/backtests/bundles/0123")
+    assert allows(policy, "s3:GetObject", "runs/team/mnist/index/000000000/000000000001_worker_0.json")
+    assert not allows(policy, "s3:GetObject", "runs/backtests/bundles/4567")
+    assert not allows(policy, "s3:GetObject", "runs/backtests/1/plan")
+    assert not allows(policy, "s3:GetObject", "runs/team/other/index/000000000/000000000001_worker_0.json")
+    assert not allows(policy, "s3:PutObject", "runs/backtests/bundles/0123")
+    assert allows(policy, "s3:ListBucket", "runs", "backtests/bundles/0123")  # if there is none, it says so
+    assert not allows(policy, "s3:ListBucket", "runs", "backtests/bundles/")
+
+
+@pytest.mark.parametrize(("length", "has_bundle"), [(10, True), (40, True), (200, True), (75, False)])
+def test_a_policy_is_short_enough_however_long_the_name_of_the_run(length: int, has_bundle: bool):
+    bucket = "s3://smdebug-12345678-123456789012-ap-southeast-2"
+    bundle = f"{bucket}/backtests/bundles/{'0' * 32}"
+    policy = reading_policy(f"{bucket}/{'t' * length}", bundle=bundle)
+    assert len(as_text(policy)) <= LONGEST_POLICY
+    assert allows(policy, "s3:GetObject", bundle.removeprefix("s3://")) == has_bundle

@@ -26,8 +26,8 @@ from smdebug.storage.versions import Version
 
 LARGEST_FILE = 1 << 20
 """Bytes. Trials read larger ones in parts."""
-LARGEST_BUNDLE = 60 << 20
-"""Bytes: it is written and read with one request, and held in memory."""
+LARGEST_BUNDLE = 100 << 20
+"""Bytes, of its files and of itself: they are held in memory while it is written."""
 MOST_FILES = 65_000
 """With more, an archive has another structure."""
 _FORMAT = 1
@@ -41,38 +41,46 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def bundle_name(location: str) -> str:
-    """Return the name of a run's bundle. Runs below one another have no common part, whatever their names."""
-    return hashlib.sha256(location.encode()).hexdigest()
+    """Return the name of a run's bundle: a digest, so that no part of it can be chosen by naming a run."""
+    return hashlib.sha256(location.encode()).hexdigest()[:32]  # short: session policies hold it
 
 
 class BundleWriter:
-    """Collects files of a run, compressed, until the bundle is full."""
+    """Collects files of a run until the bundle is full."""
 
     def __init__(self, location: str):
-        self._file = io.BytesIO()
-        self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-        self._zip.comment = json.dumps({"format": _FORMAT, "run": location}).encode()
-        self._names_and_tags = 0
-        self.keys: set[str] = set()
+        self._location = location
+        self._bytes = 0
+        self._files: dict[str, tuple[Version, Buffer]] = {}
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._files
 
     def add(self, version: Version, content: Buffer) -> None:
         """Add a file, unless it is too large, there already, or the bundle would become too large."""
         key, size, tag = version
-        length = 3 * len(key.encode()) + len(tag) + 200
-        most = self._file.tell() + size + self._names_and_tags + length + _LONGEST_COMMENT
-        if size > LARGEST_FILE or key in self.keys or len(self.keys) >= MOST_FILES or most > LARGEST_BUNDLE:
+        if size > LARGEST_FILE or key in self._files or len(self._files) >= MOST_FILES:
             return
-        member = zipfile.ZipInfo(key)
-        member.compress_type = zipfile.ZIP_DEFLATED
-        member.comment = tag.encode()
-        self._zip.writestr(member, bytes(content))
-        self._names_and_tags += length
-        self.keys.add(key)
+        # What a member takes besides its bytes: its name, three times, its tag, and its numbers.
+        most = self._bytes + size + size // 1000 + 3 * len(key.encode()) + len(tag) + 200
+        if most <= LARGEST_BUNDLE - _LONGEST_COMMENT:
+            self._bytes = most
+            self._files[key] = version, content
 
-    def whole(self) -> memoryview:
-        """Return the bundle; nothing can be added any more."""
-        self._zip.close()
-        return self._file.getbuffer()
+    def packed(self) -> memoryview:
+        """Return the bundle."""
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.comment = json.dumps({"format": _FORMAT, "run": self._location}).encode()
+            for version, content in self._files.values():
+                member = zipfile.ZipInfo(version.key)
+                member.compress_type = zipfile.ZIP_DEFLATED
+                member.comment = version.tag.encode()
+                archive.writestr(member, bytes(content))
+        return file.getbuffer()
 
 
 class _Member(NamedTuple):

@@ -99,14 +99,14 @@ class BundledRun:
     def keep(self) -> None:
         """Write the bundle anew if enough was read that it lacks."""
         noted, self._noted = self._noted, None
-        if noted is None or len(noted.keys) < WORTH_WRITING:
+        if noted is None or len(noted) < WORTH_WRITING:
             return
         for key in self._bundle or ():
             content = self._bundled(key)
             if content is not None:
                 noted.add(self._versions[key], content)
         try:
-            self._bundles.write(self._name, noted.whole())
+            self._bundles.write(self._name, noted.packed())
         except SMDebugError as problem:
             self.problem = str(problem)
 
@@ -114,7 +114,7 @@ class BundledRun:
         if not self._keys:
             return None
         try:
-            archive = self._bundles.read(self._name, ByteSpan(0, LARGEST_BUNDLE + 1))
+            archive = self._bundles.view(self._name, ByteSpan(0, LARGEST_BUNDLE + 1))
             return Bundle(archive, self.location, self._versions)
         except ObjectMissing:
             return None
