@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.ports import Clock, Workflow
+from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed.plan import (
     Capacity,
     PlannedRun,
@@ -17,7 +18,7 @@ from smdebug.backtesting.deployed.plan import (
     refuse_expensive,
     rules_counted,
 )
-from smdebug.backtesting.deployed.task import Task, write_task
+from smdebug.backtesting.deployed.task import Task, bundles_in, write_task
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.question import Question
 from smdebug.files.names import INDEX_FOLDER
@@ -64,6 +65,7 @@ def plan_nightly(ports: NightlyPorts) -> dict[str, Any]:
 def runs_between(ports: NightlyPorts, begin: float, end: float) -> Iterator[PlannedRun]:
     """Yield the runs of the stack's bucket whose newest step was saved between these moments."""
     own = f"{ports.bucket.location.removeprefix('s3://').strip('/')}/"
+    bundles = bundles_in(ports.bucket)
     for pk in (items.RUNS, items.PAST_RUNS):
         for item in ports.index.query(pk):
             run = str(item["sk"])
@@ -71,7 +73,8 @@ def runs_between(ports: NightlyPorts, begin: float, end: float) -> Iterator[Plan
             if saved is not None and begin <= saved < end:
                 steps = sum(1 for _ in ports.bucket.list(f"{run.removeprefix(own)}/{INDEX_FOLDER}"))
                 place = f"s3://{run}"
-                yield PlannedRun(FoundRun(place, run.rpartition("/")[2], place), steps)
+                found = FoundRun(place, run.rpartition("/")[2], place)
+                yield PlannedRun(found, steps, bundle_name(place) in bundles)
 
 
 def _saved_at(index: ItemReader, run: str) -> float | None:

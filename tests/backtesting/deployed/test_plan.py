@@ -21,9 +21,9 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.service.costs import PRICES
 
 
-def planned(*steps: int) -> list[PlannedRun]:
+def planned(*steps: int, is_bundled: bool = False) -> list[PlannedRun]:
     return [
-        PlannedRun(FoundRun(f"s3://b/{number}", str(number), f"s3://b/{number}"), count)
+        PlannedRun(FoundRun(f"s3://b/{number}", str(number), f"s3://b/{number}"), count, is_bundled)
         for number, count in enumerate(steps)
     ]
 
@@ -48,12 +48,22 @@ def test_no_runs_cost_nothing():
 
 
 def test_the_price_is_that_of_requests_and_time():
-    work = work_of(1000, 10)
-    assert work.gets == 2008
+    work = work_of(*planned(1000), 10)
+    assert work.gets == 2009
     dollars = work.dollars(1024, custom=False)
     assert dollars > work.gets * PRICES["S3 GET"] + work.seconds * PRICES["GB-second"]
     assert work.dollars(2048, custom=False) > dollars
     assert work.dollars(1024, custom=True) > dollars  # a process for the rule's own code
+
+
+def test_a_run_with_a_bundle_costs_its_time_and_a_few_requests():
+    (first,), (later,) = planned(2000), planned(2000, is_bundled=True)
+    assert work_of(later, 10).seconds == work_of(first, 10).seconds
+    assert work_of(later, 10).gets < 10
+    some = estimate(chunks_of([first, later], 10), 10, at_once=2, memory_mb=1024, custom=False)
+    both = estimate(chunks_of([later, later], 10), 10, at_once=2, memory_mb=1024, custom=False)
+    assert (some.bundled, some.dollars_bundled) == (1, both.dollars)
+    assert both.dollars == both.dollars_bundled < some.dollars / 3
 
 
 def test_more_at_once_take_less_time_and_cost_the_same():

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
+from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed.plan import (
     MOST_RUNS,
     RUN_SECONDS,
@@ -31,7 +32,7 @@ from smdebug.backtesting.deployed.plan import (
     rows_folder,
     rules_counted,
 )
-from smdebug.backtesting.deployed.task import Task, verdicts_in, write_task
+from smdebug.backtesting.deployed.task import Task, bundles_in, verdicts_in, write_task
 from smdebug.backtesting.finding_runs import FoundRun, find_runs
 from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.journal import Journal, default_journal
@@ -88,7 +89,12 @@ def backtest_in_account(
         runs = _looked_at(question, places, options.limit)
         for each in runs:
             verdicts.reuse(each.run, each.identity)
-        missing = [PlannedRun(each.run, each.steps) for each in runs if verdicts.lacks(each.run)]
+        bundles = bundles_in(account.bucket)
+        missing = [
+            PlannedRun(each.run, each.steps, bundle_name(each.run.location) in bundles)
+            for each in runs
+            if verdicts.lacks(each.run)
+        ]
         rules = rules_counted(question)
         task = Task.of(question, deployed.budget)
         chunks = chunks_of(missing, rules, custom=task.is_custom)

@@ -1,11 +1,11 @@
 """Which runs each call of a deployed backtest judges, how long all take, and what they cost.
 
-The rates are on the page docs/backtest.md, with the formula; `make bench-backtest` counts the requests and
-measures the processor time.
+The rates are on the page docs/backtest.md, with the formula. A test counts the requests of real calls.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -38,9 +38,12 @@ SANDBOX = 1.0
 """A process for each run, which imports the library."""
 
 # Requests
-GETS_OF_RUN = 8
+GETS_OF_RUN = 9
 GETS_OF_STEP = 2
 """The index file and the event file; each further worker has two of its own."""
+GETS_OF_BUNDLED_RUN = 4
+"""The bundle has the files of its steps."""
+KEYS_OF_LISTING = 1000
 TRANSITION = 2.5e-5
 """Dollars: what Step Functions asks for starting a child."""
 
@@ -53,6 +56,8 @@ class PlannedRun(NamedTuple):
 
     run: FoundRun
     steps: int
+    is_bundled: bool = False
+    """Whether a bundle has its files, so that they are not requested one by one."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Work:
     seconds: float = 0.0
     gets: int = 0
     lists: int = 0
+    puts: int = 0
     runs: int = 0
 
     def __add__(self, other: Work) -> Work:
@@ -74,7 +80,8 @@ class Work:
         return (
             seconds * memory_mb / 1024 * PRICES["GB-second"]
             + self.gets * PRICES["S3 GET"]
-            + (self.lists + chunks) * PRICES["S3 LIST"]  # a PUT costs as much
+            + self.lists * PRICES["S3 LIST"]
+            + (self.puts + chunks) * PRICES["S3 PUT"]
             + invocations * PRICES["invocation"]
             + chunks * (PRICES["execution"] + TRANSITION + 4 * PRICES["write unit"])
             + seconds / 16 * PRICES["execution GB-second"]  # 64 MB
@@ -87,10 +94,16 @@ def rules_counted(question: Question) -> int:
     return rules * (1 if question.against is None else 2)
 
 
-def work_of(steps: int, rules: int) -> Work:
-    """Return what judging a run of so many index files takes."""
-    seconds = OPENING + steps * (READING_STEP + CHECKING_STEP * rules)
-    return Work(seconds, GETS_OF_RUN + GETS_OF_STEP * steps, 3 + steps // 1000, 1)
+def work_of(run: PlannedRun, rules: int) -> Work:
+    """Return what judging a run takes; the first time, its bundle is written."""
+    steps, is_bundled = run.steps, run.is_bundled
+    return Work(
+        seconds=OPENING + steps * (READING_STEP + CHECKING_STEP * rules),
+        gets=GETS_OF_BUNDLED_RUN if is_bundled else GETS_OF_RUN + GETS_OF_STEP * steps,
+        lists=1 + 2 * math.ceil(steps / KEYS_OF_LISTING),  # collections; event files and index files
+        puts=0 if is_bundled else 1,
+        runs=1,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +114,7 @@ class Chunk:
     runs: tuple[PlannedRun, ...]
 
     def work(self, rules: int) -> Work:
-        return sum((work_of(each.steps, rules) for each in self.runs), Work())
+        return sum((work_of(each, rules) for each in self.runs), Work())
 
     def to_dict(self, id: str, *, dollars: float, custom: bool) -> dict[str, Any]:
         """As the manifest has it: the input of one child."""
@@ -121,7 +134,7 @@ def chunks_of(runs: Iterable[PlannedRun], rules: int, *, custom: bool = False) -
     seconds = 0.0
     most = MOST_IN_CUSTOM_CHUNK if custom else MOST_IN_CHUNK
     for run in runs:
-        of_run = work_of(run.steps, rules).seconds
+        of_run = work_of(run, rules).seconds
         if kept and (seconds + of_run > CHUNK_SECONDS or len(kept) >= most):
             chunks.append(Chunk(len(chunks), tuple(kept)))
             kept, seconds = [], 0.0
@@ -141,16 +154,27 @@ class Estimate:
     steps: int
     dollars: float
     seconds: float
+    bundled: int = 0
+    """How many of the runs have a bundle already."""
+    dollars_bundled: float = 0.0
+    """What it would cost if all of them had one, as after this backtest."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {**vars(self), "dollars": round(self.dollars, 4), "seconds": round(self.seconds, 1)}
+        return {
+            **vars(self),
+            "dollars": round(self.dollars, 4),
+            "dollars_bundled": round(self.dollars_bundled, 4),
+            "seconds": round(self.seconds, 1),
+        }
 
 
 def estimate(chunks: Iterable[Chunk], rules: int, *, at_once: int, memory_mb: int, custom: bool) -> Estimate:
     """Return what judging the chunks takes, so many at once."""
     works = [(chunk, chunk.work(rules)) for chunk in chunks]
     total = sum((work for _, work in works), Work())
+    runs = [run for chunk, _ in works for run in chunk.runs]
+    bundled = sum((work_of(run._replace(is_bundled=True), rules) for run in runs), Work())
     extra = SANDBOX if custom else 0.0
     longest = max((work.seconds + extra * work.runs for _, work in works), default=0.0)
     spread = (total.seconds + extra * total.runs) / max(1, at_once)
@@ -159,9 +183,11 @@ def estimate(chunks: Iterable[Chunk], rules: int, *, at_once: int, memory_mb: in
     return Estimate(
         total.runs,
         len(works),
-        sum(run.steps for chunk, _ in works for run in chunk.runs),
-        total.dollars(memory_mb, custom=custom, chunks=len(works)) if works else 0.0,
+        sum(run.steps for run in runs),
+        total.dollars(memory_mb, custom=custom, chunks=len(works)),
         seconds,
+        sum(run.is_bundled for run in runs),
+        bundled.dollars(memory_mb, custom=custom, chunks=len(works)),
     )
 
 
@@ -187,6 +213,9 @@ def refuse_expensive(estimated: Estimate, budget: float) -> None:
 
 
 # Where it is in the bucket
+
+BUNDLES = "backtests/bundles/"
+"""The folder of the runs' bundles, which is no backtest."""
 
 
 def folder_of(id: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import smdebug
-from smdebug.backtesting.deployed.plan import Chunk, manifest_key, plan_key, rows_folder
+from smdebug.backtesting.deployed.plan import BUNDLES, Chunk, manifest_key, plan_key, rows_folder
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged
 from smdebug.backtesting.question import Question
@@ -108,6 +108,11 @@ def read_task(bucket: Storage, id: str) -> Task:
 def encoded_verdicts(verdicts: Sequence[tuple[FoundRun, Judged]]) -> bytes:
     """Return the verdicts of a chunk as they are kept in the bucket."""
     return json.dumps([{"run": list(run), "judged": judged.to_dict()} for run, judged in verdicts]).encode()
+
+
+def bundles_in(bucket: Storage) -> frozenset[str]:
+    """Return the names of the bundles that runs of the bucket have."""
+    return frozenset(key.removeprefix(BUNDLES) for key in bucket.list(BUNDLES))
 
 
 def verdicts_in(bucket: Storage, id: str) -> Iterator[tuple[FoundRun, Judged]]:

@@ -133,10 +133,12 @@ def in_words(estimated: Estimate) -> str:
     """Return what a backtest will take, as a sentence without its full stop."""
     if not estimated.runs:
         return "Every run has been judged: nothing to start"
+    has_all = estimated.bundled == estimated.runs
     return (
         f"{counted(estimated.runs, 'run')} with {counted(estimated.steps, 'index file')} in "
         f"{counted(estimated.chunks, 'call')}: about ${estimated.dollars:,.2f}, within "
-        f"{_time(estimated.seconds)}"
+        f"{_time(estimated.seconds)}; {estimated.bundled:,} of the runs have a bundle"
+        f"{'' if has_all else f' (about ${estimated.dollars_bundled:,.2f} if all had)'}"
     )
 
 
