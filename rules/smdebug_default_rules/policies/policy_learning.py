@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import BOTH, Advice
+from smdebug_default_rules.policies import policy_loss
 from smdebug_default_rules.policies.logged_numbers import RECENT, Logged, RuleOnLogged
 
 ALL_GROUPS = 0.95
@@ -45,12 +46,14 @@ class PolicyLearning(RuleOnLogged):
     The rewards of all groups are equal; completions come from other weights; entropy collapses or the
     divergence from the reference explodes while the reward has not risen. Five logged values in a row have
     to say so. Numbers have the names of TRL, verl and others,
-    or are logged under them: smdebug.log(reward=…, kl=…).
+    or are logged under them: smdebug.log(reward=…, kl=…). From the loss itself, if it has an entropy and the
+    probabilities of chosen actions, it is known whether the entropy is punished, and whether all advantages
+    are the same.
     """
 
     cause = "policy collapse"
     modes = BOTH
-    needs = "no reward was logged (reward, critic/score/mean, …)"
+    needs = "no reward was logged (reward, critic/score/mean, …), and no loss has an entropy and advantages"
     advice: ClassVar[Advice] = {
         "no advantage": (
             "Call the reward function on some completions: it has to tell better from worse within a group. "
@@ -75,8 +78,17 @@ class PolicyLearning(RuleOnLogged):
         ),
     }
 
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str=action_str)
+        self.policy = policy_loss.empty()
+        """What is known of the loss of the policy."""
+
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        is_known = policy_loss.extend(self.policy, seen)
         logged = self.grown(seen, "reward")
+        self.looked = bool(self.looked) or is_known
+        if is_known:
+            yield from self._of_the_loss(seen.step)
         if logged is None:
             return
         found = {problem.cause: problem for problem in _problems(logged)}
@@ -94,6 +106,26 @@ class PolicyLearning(RuleOnLogged):
                 cause=cause,
                 why=(problem.why,),
                 advice=(self.advice[cause][problem.first], *_others(self.advice[cause], problem.first)),
+            )
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Report advantages that have never differed: as long as the run goes on, they may later."""
+        self.findings = [*self._of_the_loss(step, at_end=True)]
+        return bool(self.findings)
+
+    def _of_the_loss(self, step: int, *, at_end: bool = False) -> Iterator[Finding]:
+        for problem in policy_loss.found(self.policy, step, at_end=at_end):
+            yield self.finding(
+                problem.message,
+                since=problem.since,
+                tensor="loss",
+                statistic=problem.statistic,
+                value=problem.value,
+                limit=problem.limit,
+                cause=problem.cause,
+                title=problem.title,
+                why=(problem.why,),
+                advice=(problem.advice,),
             )
 
 

@@ -20,6 +20,7 @@ from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped a
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
 from tests.smdebug_default_rules.made_runs import MODULES, PARAMETERS, TERM
 from tests.smdebug_default_rules.made_steps import Steps
+from tests.smdebug_default_rules.policies.test_policy_loss import punished, unrewarded
 from tests.smdebug_default_rules.ranks.test_slow_rank import run as delayed
 from tests.smdebug_default_rules.slips import test_slips as slips
 from tests.smdebug_default_rules.test_limits_of_trees_and_ranks import Ranks
@@ -273,6 +274,7 @@ RUNS = [
     ),
     ("PolicyLearning", lambda: logged(reward=[0.1] * 12, entropy=[2.0] * 5 + [0.05] * 7)),
     ("PolicyLearning", lambda: logged(reward=[0.1] * 12, kl=[0.01] * 5 + [9.0] * 7)),
+    *[("PolicyLearning", run) for run in (punished, unrewarded)],
     (
         "Preferences",
         lambda: logged(**{MARGIN: [-0.01 * place for place in range(14)], PREFERRED: [0.2] * 14}),
@@ -381,19 +383,17 @@ RUNS = [
     ("AccumulationScale", lambda: slips.passes(8, 1 / 64)),
     ("AccumulationScale", lambda: slips.passes(4, 1 / 4, reset=True)),
     ("LossScale", slips.half),
-    ("LabelBalance", slips.ordered),
-    ("LabelBalance", ordered),
+    *[("LabelBalance", run) for run in (slips.ordered, ordered)],
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),
     ("UnreachedParameters", slips.headed),
     *[("LearningRate", run) for run in (lambda: warming(1000), resumed)],
-    ("LearningRate", lambda: resumed(updates=60, rates=(0.1, 0.05))),
     ("UnreachedParameters", lambda: unchosen(is_routed=False)),
     *[("UnreachedParameters", lambda used=used: unchosen(used=used)) for used in (1, 0)],
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     *[("UnreachedParameters", run) for run in (idle, copied, frozen)],
     ("RepeatedInput", denoised),
     ("ShrunkWeights", held),
-    ("LearningRate", cycling),
+    *[("LearningRate", run) for run in (lambda: resumed(updates=60, rates=(0.1, 0.05)), cycling)],
     ("StuckLoss", lambda: contrastive(steps=151)),
     ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),
 ]

@@ -824,6 +824,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("The reward was 0.1 at first, and is 0.1 now",),
             "Lower the learning rate or raise beta, the",
         ),
+        (
+            "The entropy of the policy is punished",
+            ("At 5 of 5 saved steps the loss grows with the entropy",),
+            "Subtract the entropy from the loss: loss =",
+        ),
+        (
+            "All actions have the same advantage",
+            ("The largest and the smallest advantage are 0 at 21 saved steps in a row",),
+            "Print rewards and advantages of one batch:",
+        ),
     ],
     "Preferences": [
         (

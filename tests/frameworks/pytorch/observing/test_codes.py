@@ -69,3 +69,75 @@ def test_embeddings_that_a_loss_compares_are_found(similarity):
     alike = (torch.ones(16, 8) + 1e-3 * torch.randn(16, 8)).requires_grad_()
     assert code_facts(2 - 2 * similarity(alike, alike + 0), False)()["embedding"]["alignment"] > 0.999
     assert code_facts(2 - 2 * similarity(alike, alike + 0), True) is None
+
+
+LOGITS = torch.randn(32, 4, requires_grad=True)
+CHOSEN = torch.randint(0, 4, (32,))
+ADVANTAGES = torch.randn(32)
+
+
+def distribution():
+    return torch.distributions.Categorical(logits=LOGITS)
+
+
+def by_distribution():
+    return -(distribution().log_prob(CHOSEN) * ADVANTAGES).mean()
+
+
+def by_gathering():
+    return -(ADVANTAGES * F.log_softmax(LOGITS, 1).gather(1, CHOSEN[:, None]).squeeze(1)).sum() / 32
+
+
+def by_indexing():
+    return (-F.log_softmax(LOGITS, 1)[torch.arange(32), CHOSEN] * ADVANTAGES).mean()
+
+
+def by_clipped_ratios():
+    ratio = (distribution().log_prob(CHOSEN) - torch.randn(32)).exp()
+    return -torch.min(ratio * ADVANTAGES, ratio.clamp(0.8, 1.2) * ADVANTAGES).mean()
+
+
+def by_losses_of_ratios():
+    ratio = (distribution().log_prob(CHOSEN) - torch.randn(32)).exp()
+    return torch.max(-ADVANTAGES * ratio, -ADVANTAGES * ratio.clamp(0.8, 1.2)).mean()
+
+
+def summed():
+    return -(F.softmax(LOGITS, 1) * F.log_softmax(LOGITS, 1)).sum(1).mean()
+
+
+@pytest.mark.parametrize("entropy", [lambda: distribution().entropy().mean(), summed])
+@pytest.mark.parametrize(
+    "policy", [by_distribution, by_gathering, by_indexing, by_clipped_ratios, by_losses_of_ratios]
+)
+def test_a_policy_is_described_with_its_entropy_and_advantages(policy, entropy):
+    value = F.mse_loss(LOGITS.sum(1), ADVANTAGES)
+    for bonus, loss in (
+        (1.0, policy() - 0.01 * entropy()),
+        (1.0, policy() + 0.5 * value - entropy() / 100),
+        (1.0, policy() + 0.01 * -entropy()),
+        (-1.0, policy() + 0.01 * entropy()),
+        (-1.0, policy() + 0.5 * value + 0.01 * entropy()),
+        (-1.0, policy() - -0.01 * entropy()),
+    ):
+        facts = code_facts(loss, True)()["policy"]
+        assert facts["bonus"] == bonus
+        assert facts["choices"] == 4
+        assert facts["entropy"] == pytest.approx(float(entropy()), rel=1e-4)
+        assert sorted(map(abs, (facts["lowest"], facts["highest"]))) == pytest.approx(
+            sorted(map(abs, (float(ADVANTAGES.min()), float(ADVANTAGES.max()))))
+        )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda: by_distribution(),  # without an entropy
+        lambda: summed(),  # which is all there is
+        lambda: F.cross_entropy(LOGITS, CHOSEN) - 0.01 * summed(),
+        lambda: by_distribution() - 0.01 * (F.softmax(LOGITS, 1) * LOGITS.sin()).sum(1).mean(),
+    ],
+)
+def test_another_loss_is_not_that_of_a_policy(loss):
+    facts = code_facts(loss(), True)
+    assert facts is None or "policy" not in facts()

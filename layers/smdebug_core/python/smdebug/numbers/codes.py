@@ -1,4 +1,7 @@
-"""What codes say about the inputs: the divergence of latent distributions, and how alike embeddings are."""
+"""What codes say about the inputs: the divergence of latent distributions, how alike embeddings are.
+
+And what the loss of a policy makes of the probabilities of its actions.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,44 @@ def embedding_facts(embeddings: Sequence[Floats]) -> dict[str, Any]:
     alike = [alignment(rows) for rows in usable]
     rows, columns = usable[0].shape
     return {"embedding": {"rows": rows, "columns": columns, "alignment": round(min(alike), 6)}}
+
+
+def policy_facts(
+    products: Sequence[tuple[float, Floats, Floats]], weights: Sequence[Floats]
+) -> dict[str, Any]:
+    """Describe the entropy in a loss, whether the loss falls with it, and the advantages of the actions.
+
+    `products` have the sign with which probabilities times their logarithms, in any order, are in the loss.
+    """
+    found = [
+        (sign, negative)
+        for sign, code, other in products
+        if (negative := _negative_entropy(code, other)) is not None
+    ]
+    known = [values for values in weights if np.isfinite(values).all()]
+    if not found or not known:
+        return {}
+    values = max(known, key=lambda each: float(np.ptp(each)))
+    signs = {1.0 if sign > 0 else -1.0 for sign, _ in found}
+    return {
+        "policy": {
+            "bonus": signs.pop() if len(signs) == 1 else 0.0,
+            "choices": products[0][1].shape[-1],
+            "entropy": -sum(float(negative) for _, negative in found) / len(found),
+            "highest": float(values.max()),
+            "lowest": float(values.min()),
+        }
+    }
+
+
+def _negative_entropy(code: Floats, other: Floats) -> float | None:
+    """The mean of the sums of probabilities times their logarithms; None if the two are not these."""
+    for shares, logarithms in ((code, other), (other, code)):
+        if (shares < 0).any() or not np.allclose(shares.sum(-1), 1, atol=1e-3):
+            continue
+        if np.allclose(np.exp(np.minimum(logarithms, 1)), shares, atol=1e-3):
+            return float((shares * np.maximum(logarithms, -1e9)).sum(-1).mean())
+    return None
 
 
 def alignment(rows: Floats) -> float:

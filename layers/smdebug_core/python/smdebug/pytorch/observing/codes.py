@@ -1,20 +1,23 @@
-"""The codes that a loss is computed from directly: latent distributions, and embeddings that are compared.
+"""The codes that a loss is computed from: latent distributions, embeddings, and probabilities of actions.
 
-Both are read off the graph of the loss, along the arithmetic between it and them.
+They are read off the graph of the loss, along the arithmetic between it and them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from smdebug.numbers.codes import divergence_facts, embedding_facts
+from smdebug.numbers.codes import divergence_facts, embedding_facts, policy_facts
 from smdebug.pytorch.observing.saved_values import operations, saved_value
 
 MAX_NODES = 60
 MOST_VALUES = 1 << 16
+MOST_OF_A_POLICY, _MOST_PRODUCTS = 120, 16
 _ARITHMETIC = frozenset(
     f"{name}Backward{version}"
     for name in ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Sum", "Mean", "Squeeze", "Expand", "View", "T")
@@ -22,6 +25,15 @@ _ARITHMETIC = frozenset(
 )
 _EXP, _LOG, _POWER = "ExpBackward0", "LogBackward0", "PowBackward0"
 _DIVISION = "DivBackward0"
+_PRODUCT = "MulBackward0"
+_KEEPING_SIGNS = frozenset(
+    f"{name}Backward{version}"
+    for name in ("Add", "Mean", "Sum", "Squeeze", "Unsqueeze", "View", "Stack", "Cat", "Select", "Slice")
+    for version in (0, 1, 2)
+) | {"MinimumBackward0", "MaximumBackward0", "ExpandBackward0", "CloneBackward0", "ToCopyBackward0"}
+_OF_RATIOS = ("ExpBackward0", "ClampBackward1", "ClampBackward0", "SubBackward0")
+_CHOOSING = ("GatherBackward0", "IndexBackward0")
+"""What takes the logarithm of the probability of the action that was chosen."""
 
 Facts = dict[str, Any]
 
@@ -46,10 +58,73 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
             _keep(found, _DIVISION, _normalised(node))
     variances, squared = [*found.get(_EXP, ()), *found.get(_LOG, ())], found.get(_POWER, [])
     embeddings = found.get(_DIVISION, [])
-    if not embeddings and not (variances and squared):
+    products, weights = _policy(loss.grad_fn)
+    if not embeddings and not (variances and squared) and not (products and weights):
         return None
-    copies = [[tensor.double().numpy() for tensor in group] for group in (variances, squared, embeddings)]
-    return lambda: {**divergence_facts(copies[0], copies[1]), **embedding_facts(copies[2])}
+    copies = [_copied(group) for group in (variances, squared, embeddings, weights)]
+    pairs = []
+    for sign, code, other in products if weights else ():
+        shares, logarithms = _copied((code, other))
+        pairs.append((sign, shares, logarithms))
+    return lambda: {
+        **divergence_facts(copies[0], copies[1]),
+        **embedding_facts(copies[2]),
+        **policy_facts(pairs, copies[3]),
+    }
+
+
+def _copied(group: Iterable[torch.Tensor]) -> list[NDArray[np.float64]]:
+    return [tensor.double().clone().numpy() for tensor in group]
+
+
+def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]]:
+    """Return products of two codes, each with its sign in the loss, and what chosen codes are weighted by.
+
+    Entropies are such products, of probabilities and their logarithms, and advantages such weights.
+    """
+    products: list[tuple[float, Any, Any]] = []
+    weights: list[torch.Tensor] = []
+    waiting: list[tuple[Any, float, torch.Tensor | None]] = [(root, 1.0, None)]
+    seen = 0
+    while waiting and seen < MOST_OF_A_POLICY:
+        node, sign, weight = waiting.pop()
+        seen += 1
+        name, before = node.name(), [following for following, _ in node.next_functions]
+        if weight is not None and name in _CHOOSING:
+            weights.append(weight)
+        elif name == "SubBackward0" and weight is None:
+            waiting += [
+                (each, sign * turn, None)
+                for each, turn in zip(before, (1, -1), strict=False)
+                if each is not None
+            ]
+        elif name in (_PRODUCT, _DIVISION):
+            code, other = saved_value(node, "_saved_self"), saved_value(node, "_saved_other")
+            if None not in before:
+                if name == _PRODUCT and weight is None and _are_codes(code, other):
+                    products.append((sign, code, other))
+                continue
+            other = other if before[0] is not None else code
+            if other is None or not other.is_cpu:
+                continue
+            if other.numel() == 1:
+                sign = sign if float(other) > 0 else -sign
+            elif name == _PRODUCT and other.numel() <= MOST_VALUES:
+                weight = other
+            waiting += [(each, sign, weight) for each in before if each is not None]
+        elif name in _KEEPING_SIGNS or name == "NegBackward0" or (weight is not None and name in _OF_RATIOS):
+            sign = -sign if name == "NegBackward0" else sign
+            waiting += [(each, sign, weight) for each in before if each is not None]
+    return products[:_MOST_PRODUCTS], weights[:_MOST_PRODUCTS]
+
+
+def _are_codes(code: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    """Whether both may be probabilities of actions and their logarithms."""
+    if code is None or other is None or code.shape != other.shape or code.dim() < 2:
+        return False
+    return bool(
+        code.is_cpu and code.is_floating_point() and code.shape[-1] > 1 and code.numel() <= MOST_VALUES
+    )
 
 
 def _normalised(node: Any) -> torch.Tensor | None:

@@ -192,6 +192,7 @@ LOSS = record(
         divergence=number,
         largest=number,
     ),
+    policy=whole(bonus=number, choices=count, entropy=number, highest=number, lowest=number),
     revealed_by=row(count, column),
     terms=every(TERM),
     tokens=record(
