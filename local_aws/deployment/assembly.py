@@ -76,9 +76,7 @@ class Assembly:
 def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = None) -> Assembly:
     """Return the assembly of these settings (as for `cdk -c`), from the cache if nothing changed."""
     settings = dict(settings or {})
-    custom = Path(settings.get("custom_rules") or ROOT / "rules" / "custom")
-    sources = [*(ROOT / "infra").glob("*.*"), ROOT / "functions", ROOT / "rules", ROOT / "layers"]
-    sources += [custom, ROOT / "requirements" / "layer.txt"]
+    sources = sources_of(settings)
     settings_json = json.dumps(settings, sort_keys=True, default=str)
     place = cache or ROOT / "build" / "local"
     folder = place / f"assembly-{fingerprint_of(sorted(sources), settings_json, sys.version)[:24]}"
@@ -94,6 +92,13 @@ def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = 
         if (known := explain_os_error(error, str(place))) is None:
             raise
         raise known from error
+
+
+def sources_of(settings: Mapping[str, Any]) -> list[Path]:
+    """Return the files and folders on which an assembly depends."""
+    custom = Path(settings.get("custom_rules") or ROOT / "rules" / "custom")
+    code = [ROOT / name for name in ("infra", "functions", "rules", "layers")]
+    return [*code, custom, ROOT / "requirements" / "layer.txt"]
 
 
 def _synthesize(settings: str, folder: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.packaging.fingerprints import files_of
 from local_aws import LocalAws, LocalDebugger
 from local_aws.deployment import assembly as assembly_module
 from local_aws.deployment.assembly import KEPT, Assembly, synthesized
@@ -249,6 +250,13 @@ def test_a_missing_node_is_reported_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("JSII_NODE", str(tmp_path / "no-node"))
     with pytest.raises(NotSynthesized, match="make setup"):
         synthesized(cache=tmp_path)
+
+
+def test_an_assembly_is_made_anew_when_any_file_of_the_template_has_changed():
+    read = {file for source in assembly_module.sources_of({}) for file in files_of(source)}
+    templates = [file for file in (ROOT / "infra").rglob("*.*") if file.suffix in (".py", ".json")]
+    assert ROOT / "infra" / "backtesting" / "backtests.asl.json" in templates
+    assert set(templates) <= read
 
 
 def test_an_assembly_is_kept_while_a_stack_of_another_process_runs_from_it(tmp_path, monkeypatch):
