@@ -52,7 +52,7 @@ def judge_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any
                     log("A run was read without its bundle", run=run.path, problem=judged.bundle_problem)
         ports.bucket.write(rows_key(name, chunk), encoded_verdicts(verdicts))
     finally:
-        settle(ports.purse, name, float(event["dollars"]), ports.clock.now() - begun, ports.memory_mb)
+        settle(ports.purse, name, event, ports.clock.now() - begun, ports.memory_mb)
     return {"chunk": chunk, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 

@@ -64,7 +64,7 @@ def prepare_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
 def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any]:
     """Write the verdicts that the sandbox answered, each checked; settle what they took."""
     chunk = event["chunk"]
-    name, number, dollars = str(chunk["backtest"]), int(chunk["chunk"]), float(chunk["dollars"])
+    name, number = str(chunk["backtest"]), int(chunk["chunk"])
     names = names_of(task_of(ports, name).question.rules)
     runs = [FoundRun(*run) for run in chunk["runs"]]
     verdicts = [
@@ -73,7 +73,7 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
         if answer.get("late") is not True
     ]
     ports.bucket.write(rows_key(name, number), encoded_verdicts(verdicts))
-    settle(ports.purse, name, dollars, ports.clock.now() - float(event["begun"]), ports.memory_mb)
+    settle(ports.purse, name, chunk, ports.clock.now() - float(event["begun"]), ports.memory_mb)
     return {"chunk": number, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from functions.backtests.ports import Purse
 from functions.ports import ItemStore
@@ -12,7 +13,6 @@ from smdebug.service.costs import PRICES
 
 _MICRO = 1_000_000
 _KEPT = 90 * 86_400
-_LEAST_SHARE = 0.1  # of what was estimated: the requests
 
 
 class BudgetSpent(SMDebugError):
@@ -30,10 +30,10 @@ def reserve(purse: Purse, id: str, dollars: float, budget: float) -> None:
         )
 
 
-def settle(purse: Purse, id: str, reserved: float, seconds: float, memory_mb: int) -> None:
-    """Give back what the chunk did not take, or add what it took besides."""
-    took = max(_LEAST_SHARE * reserved, seconds * memory_mb / 1024 * PRICES["GB-second"])
-    purse.spend(id, took - reserved)
+def settle(purse: Purse, id: str, chunk: Mapping[str, Any], seconds: float, memory_mb: int) -> None:
+    """Give back what the chunk did not take, or add what it took besides: requests are as estimated."""
+    took = float(chunk["requests"]) + seconds * memory_mb / 1024 * PRICES["GB-second"]
+    purse.spend(id, took - float(chunk["dollars"]))
 
 
 class PurseInTable:

@@ -7,6 +7,7 @@ import json
 import jsonschema
 import pytest
 
+from smdebug.backtesting.deployed.plan import Estimate
 from smdebug.cli.commands import COMMANDS
 from smdebug.cli.json_answers.schemas import DOCUMENTS, LINES, schema_of
 from tests.support.answers import problems_of
@@ -53,6 +54,7 @@ def test_an_answer_of_another_form_is_noticed(command, wrong, where):
 @pytest.mark.parametrize("number", [0.5, 3, "NaN", "Infinity", "-Infinity", None])
 def test_a_number_that_json_lacks_is_text(number):
     answer = {"runs": 1, "chunks": 1, "steps": 1, "dollars": number, "seconds": 1.0}
+    answer |= {"bundled": 0, "dollars_bundled": 0.1}
     assert bool(problems_of("backtest", answer)) == (number is None)
 
 
@@ -60,3 +62,7 @@ def test_what_a_later_release_adds_is_no_error_for_who_reads_by_the_schema():
     validator = jsonschema.Draft202012Validator(schema_of("doctor"))
     assert validator.is_valid([{**CHECK, "more": ""}])
     assert not validator.is_valid([{**CHECK, "hint": None}])
+
+
+def test_the_answer_of_a_dry_run_has_the_form_of_its_schema():
+    assert problems_of("backtest", Estimate(3, 1, 30, 0.25, 12.5, 2, 0.125).to_dict()) == set()

@@ -73,15 +73,20 @@ class Work:
     def __add__(self, other: Work) -> Work:
         return Work(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
 
+    @property
+    def of_requests(self) -> float:
+        """Return the price of the requests, in dollars."""
+        requests = {"S3 GET": self.gets, "S3 LIST": self.lists, "S3 PUT": self.puts}
+        return sum(PRICES[name] * number for name, number in requests.items())
+
     def dollars(self, memory_mb: int, *, custom: bool, chunks: int = 1) -> float:
         """Return the price; of the rules' own code, a process of the sandbox for each run is a part of it."""
         seconds = self.seconds + (SANDBOX * self.runs if custom else 0.0)
         invocations = chunks * (2 if custom else 1) + (self.runs if custom else 0)
         return (
             seconds * memory_mb / 1024 * PRICES["GB-second"]
-            + self.gets * PRICES["S3 GET"]
-            + self.lists * PRICES["S3 LIST"]
-            + (self.puts + chunks) * PRICES["S3 PUT"]
+            + self.of_requests
+            + chunks * PRICES["S3 PUT"]
             + invocations * PRICES["invocation"]
             + chunks * (PRICES["execution"] + TRANSITION + 4 * PRICES["write unit"])
             + seconds / 16 * PRICES["execution GB-second"]  # 64 MB
@@ -123,6 +128,7 @@ class Chunk:
             "chunk": self.number,
             "custom": custom,
             "dollars": round(dollars, 9),
+            "requests": round(self.work(0).of_requests, 9),
             "runs": [list(each.run) for each in self.runs],
         }
 

@@ -155,6 +155,8 @@ class BacktestEstimate(TypedDict):
     steps: int
     dollars: float
     seconds: float
+    bundled: Annotated[int, "runs that have a bundle, and so take few requests"]
+    dollars_bundled: Annotated[float, "what it would cost if all runs had one"]
 
 
 class BacktestCancelled(TypedDict):
