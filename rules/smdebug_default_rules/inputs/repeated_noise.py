@@ -14,8 +14,9 @@ LEAST_ROWS, MOST_ROWS, LEAST_COLUMNS = 8, 512, 2
 """Batches mostly have a power of two of rows; so many other targets are more often a small data set."""
 CLOSE = 1e-4
 """Targets that are computed from a difference are rounded a little otherwise at each step."""
-ENDS = 2.5, 6.5
-"""Between these are the largest values of so many that are drawn from the standard normal distribution."""
+ENDS, ENDS_OF_FEW = (2.5, 6.5), (1.8, 6.5)
+"""Between these are the largest values of many that are drawn from the standard normal distribution."""
+MANY = 1000
 MEAN, VARIANCES = 0.2, (0.7, 1.3)
 TITLE = "The noise is the same at every step"
 ADVICE = (
@@ -73,10 +74,11 @@ def _noise_of(seen: ObservedStep) -> Mapping[str, Any] | None:
 def _is_normal(term: Mapping[str, Any]) -> bool:
     if "lowest" not in term or "highest" not in term:
         return False
-    least, most = ENDS
+    means, variances = term.get("means"), term.get("variances")
+    is_few = means and variances and term["target_rows"] * term["columns"] < MANY
+    least, most = ENDS_OF_FEW if is_few else ENDS
     if not (least < -term["lowest"] < most and least < term["highest"] < most):
         return False
-    means, variances = term.get("means"), term.get("variances")
     if not means or not variances:
         return True
     low, high = VARIANCES

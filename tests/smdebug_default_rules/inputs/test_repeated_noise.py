@@ -46,6 +46,7 @@ def test_noise_that_is_the_same_at_each_step_is_found():
     "noise",
     [
         {**NOISE, "means": [], "variances": []},  # of too many columns
+        {**NOISE, "lowest": -2.0},  # of few values
         {**NOISE, "criterion": "mean absolute error", "columns": 7},  # the time is an input, too
         lambda step: {**NOISE, "lowest": -3.2 + step * 1e-6},  # it is read off differences
     ],
@@ -61,6 +62,8 @@ def test_other_forms_of_that_noise_are_found(noise):
         lambda step: {**NOISE, "means": [0.1 + step / 100] * 8},
         {**NOISE, "lowest": -1.0, "highest": 1.0},  # images, which often reach both ends
         {**NOISE, "lowest": -9.0},
+        {**NOISE, "lowest": -1.7},
+        {**NOISE, "lowest": -2.0, "means": [], "variances": []},
         {**NOISE, "means": [0.5] * 8},
         {**NOISE, "variances": [0.3] * 8},
         {**NOISE, "columns": 1, "means": [0.1], "variances": [1.0]},  # a standardised number
