@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from smdebug.pytorch.listening.callbacks import AroundLayer, BeforeForward, BeforeOptimizer
+from smdebug.pytorch.listening.beginning import BeforeForward
+from smdebug.pytorch.listening.callbacks import AroundLayer, BeforeOptimizer
 from smdebug.pytorch.observing.observer import TorchObserver
 from smdebug.saving.writing import background
 

@@ -36,19 +36,20 @@ from torch._C import _current_graph_task_id as graph_task  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
 
 from smdebug.pytorch.adapter import TorchAdapter  # noqa: E402
+from smdebug.pytorch.listening.beginning import BeforeForward  # noqa: E402
 from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     AfterAccumulation,
     AfterForward,
     BeforeCompiled,
-    BeforeForward,
     BeforeOptimizer,
+    InGraph,
     called_from_an_optimizer,
     called_to_generate,
 )
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.listening.passes import PASSES  # noqa: E402
-from smdebug.pytorch.listening.process import SkippedSteps  # noqa: E402
+from smdebug.pytorch.listening.process import PROCESS, SkippedSteps  # noqa: E402
 from smdebug.pytorch.listening.scripting import script_without_callbacks  # noqa: E402
 from smdebug.pytorch.modules.activations import (  # noqa: E402
     activation_tensors,
@@ -63,6 +64,7 @@ from smdebug.pytorch.modules.names import (  # noqa: E402
     class_name,
     name_layers,
     name_of,
+    unwrapped,
 )
 from smdebug.pytorch.observing.epochs import Epochs  # noqa: E402
 from smdebug.pytorch.observing.iterations import Iterations  # noqa: E402
@@ -119,7 +121,7 @@ class Hook(FrameworkHook):
     script has written `with hook.step(modes.TRAIN):`, only that begins steps.
 
     The layers inside a compiled model show their tensors by an operator in its graph, if the model is
-    registered before its first call. With `compiled_layers="skip"` they are not seen; with "eager" the
+    registered before its graph is made. With `compiled_layers="skip"` they are not seen; with "eager" the
     steps at which they are saved run uncompiled, which may change the last bits of results.
 
     The class is long because all callbacks of PyTorch during a step arrive here.
@@ -145,7 +147,8 @@ class Hook(FrameworkHook):
         self._forward: Any = None  # the handle of the callback that begins steps
         self._labelled: Any = None  # that of the one that takes labels
         self._by_hand = False  # the user begins the steps
-        self._is_in_graph = False  # the models run inside a compiled graph
+        self._shows_all = False  # graphs that are compiled from now on show all layers
+        self.is_in_graph = False  # the models run inside a compiled graph
         self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
         self._in_evaluation_mode = False  # the model, when it was called last
@@ -162,6 +165,7 @@ class Hook(FrameworkHook):
         self._skipped_steps = SkippedSteps(self)
         script_without_callbacks()
         PASSES.install()
+        PROCESS.add(self)
         self.set_up(options)
 
     def make_collections(self) -> CollectionManager:
@@ -258,10 +262,10 @@ class Hook(FrameworkHook):
         if shifts_labels(module):
             self._labelled = module.register_forward_hook(AfterForward(self), with_kwargs=True)
         if module._compiled_call_impl is not None:
-            self._forward = BeforeCompiled(module, BeforeForward(self))
+            self._forward = BeforeCompiled(module, BeforeForward(self, module))
             return
         try:
-            self._forward = module.register_forward_pre_hook(BeforeForward(self), prepend=True)
+            self._forward = module.register_forward_pre_hook(BeforeForward(self, module), prepend=True)
         except RuntimeError:
             if not isinstance(module, torch.jit.ScriptModule):
                 raise
@@ -278,7 +282,7 @@ class Hook(FrameworkHook):
         if self._observer is not None:
             self._observer.iterations = None
         try:
-            self._next_step(mode, self._is_in_graph)
+            self._next_step(mode, InGraph.MODEL if self.is_in_graph else InGraph.NOTHING)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
@@ -291,7 +295,7 @@ class Hook(FrameworkHook):
         self._finish_step()
         super().end_step(interrupted=interrupted)
 
-    def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
+    def before_forward(self, module: nn.Module, in_graph: InGraph = InGraph.NOTHING) -> None:
         """Begin a step, as the model is about to be called, unless the user begins them."""
         try:
             observer, is_recomputed = self._observer, graph_task() != -1
@@ -316,6 +320,41 @@ class Hook(FrameworkHook):
                 self._note_passes(observer.epochs, self.mode if mode is None else mode)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
+
+    def prepare_graph(self, module: nn.Module, number: torch.Tensor) -> None:
+        """Let the graph that is being traced show the layers of the model, which has that number."""
+        if not self.prepared_collections:  # its first step begins when the graph runs
+            self._add_activations(self._all_layers())
+            self.recorder.prepared()
+            list_for_readers(self.collection_manager, activation_tensors(self._all_layers()))
+            if self.recorder.capture.observer is not None:
+                PROCESS.install()
+        layers = self._all_layers()
+        inside = [layer for layer in layers if layer.module is not module]
+        self._layers.unhook(inside)
+        # The callbacks of the model itself have been read already.
+        self._layers.show_in_graphs(inside if module._forward_hooks else layers, True, number)
+        self._shows_all = True
+
+    def before_compile(self, module: nn.Module | None) -> None:
+        """Let what is about to be compiled show the layers inside of it; a function may contain the model."""
+        if not self.prepared_collections:
+            return
+        if module is None:
+            self._layers.unhook([layer for layer in self._all_layers() if layer.module is self._models.first])
+            return
+        inside = set(module.modules()) - {module}
+        layers = [layer for layer in self._all_layers() if unwrapped(layer.module) in inside]
+        self._layers.show_in_graphs(layers, True)
+
+    def has_no_beginning(self) -> None:
+        """Say that the model is a part of a graph in which no step can begin."""
+        self.is_in_graph = True
+        self.warn_once(
+            "The model is called within a function that is compiled in one piece, where its forward begins "
+            "steps from PyTorch 2.7 on. With smdebug.start each backward pass begins one; with a hook of "
+            "your own, `with hook.step(modes.TRAIN):` does"
+        )
 
     def after_forward(self, module: nn.Module, labels: Any, output: Any) -> None:
         """Note the labels that a model was given, and what it has returned, as its loss may be of them."""
@@ -409,7 +448,7 @@ class Hook(FrameworkHook):
         Nothing is added to what was compiled, which would be compiled again. The caller begins the
         steps.
         """
-        self._by_hand = self._is_in_graph = True
+        self._by_hand = self.is_in_graph = True
         self._sees_optimizers = not with_optimizer
         if take_over(self, module):
             root = self._models.add(module)
@@ -429,7 +468,7 @@ class Hook(FrameworkHook):
         """Return whether a loss of another name was recorded at the current step."""
         return any(other.lower().endswith("loss") and other != name for other in self.names_with_outputs())
 
-    def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
+    def _next_step(self, mode: ModeKeys | None = None, in_graph: InGraph = InGraph.NOTHING) -> None:
         self._finish_step()
         is_first = not self.prepared_collections
         if is_first:
@@ -439,7 +478,10 @@ class Hook(FrameworkHook):
         if is_first and self.prepared_collections:
             layers = self._all_layers()
             list_for_readers(self.collection_manager, activation_tensors(layers))
-            self._layers.show_in_graphs(layers, in_graph)
+            self._layers.show_in_graphs(layers, bool(in_graph))
+        elif in_graph and not self._shows_all:  # the model was compiled after its first call
+            self._layers.show_in_graphs(self._all_layers(), True)
+        self._shows_all = self._shows_all or bool(in_graph)
         if self._observer is None and self.recorder.capture.observer is not None:
             observations = self.recorder.capture.observer.observations
             self._observer = TorchObserver(
@@ -449,7 +491,7 @@ class Hook(FrameworkHook):
                 self.recorder.place_due = self._place_due
                 if self._modes_by_training and not self._by_hand:
                     self._observer.count_iterations(self._models, int(mode is not ModeKeys.EVAL))
-            if self._is_in_graph:
+            if self.is_in_graph:
                 self._observer.measure_from_step_to_step()
         if self.due or self._layers:
             self.guarded(lambda: self._capture(in_graph))
@@ -462,7 +504,7 @@ class Hook(FrameworkHook):
                 "model: call hook.register_module(model) before the first step"
             )
 
-    def _capture(self, in_graph: bool) -> None:
+    def _capture(self, in_graph: InGraph) -> None:
         """Record what is there when a step begins, and prepare for what comes within it."""
         if not self.due:
             self._layers.remove()
@@ -473,7 +515,7 @@ class Hook(FrameworkHook):
         values = structure.values()
         if self._observer is not None:
             parameters = list(zip(structure.names, values, strict=True))
-            self._observer.begin_step(structure, self._models.first, parameters)
+            self._observer.begin_step(structure, self._models.first, parameters, in_graph)
         if not self.recorder.observe_group(structure.names, values):
             self._record_parameters(list(zip(structure.names, values, strict=True)))
         self._expect_gradients(structure.gradient_names, values)

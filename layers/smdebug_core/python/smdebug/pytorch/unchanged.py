@@ -282,7 +282,7 @@ class _Watcher:
             self._seek_model()
             is_found = self._hook is not None
         hook = self._hook
-        if hook is not None and self._in_graph:
+        if hook is not None and (self._in_graph or hook.is_in_graph):
             is_found = is_found or hook.last_step is None
             hook.begin_step(ModeKeys.TRAIN)
         if hook is not None and is_found:  # it listens to backward passes from the next one on

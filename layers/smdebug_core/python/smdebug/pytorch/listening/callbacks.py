@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 from weakref import ref
 
@@ -28,6 +29,14 @@ try:
 except ImportError:  # PyTorch 2.1
     _set_strategy = None
 
+try:
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _compiler
+except ImportError:  # before PyTorch 2.6
+
+    def _compiler() -> Any:
+        return None
+
+
 from smdebug.pytorch.listening.gradients import Gradients
 
 is_tracing: Callable[[], bool] = _is_tracing
@@ -40,6 +49,15 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 _CONTEXT = nullcontext()
 
 
+class InGraph(IntEnum):
+    """What of a model is part of a compiled graph when a step begins."""
+
+    NOTHING = 0
+    LAYERS = 1
+    """What its forward calls: the model itself is called from outside."""
+    MODEL = 2
+
+
 class WatchingHook(Protocol):
     """What callbacks need from the hook that watches a model."""
 
@@ -48,7 +66,7 @@ class WatchingHook(Protocol):
     @property
     def saves_now(self) -> bool: ...
 
-    def before_forward(self, module: nn.Module, in_graph: bool = False) -> None: ...
+    def before_forward(self, module: nn.Module, in_graph: InGraph = InGraph.NOTHING) -> None: ...
 
     def after_forward(self, module: nn.Module, labels: Any, output: Any) -> None: ...
 
@@ -158,6 +176,19 @@ def run_as_it_is(function: Called) -> Called:
     return function if _set_strategy is None else kept_out_of_graphs(function)
 
 
+def run_alone_as_it_is(function: Called) -> Called:
+    """Let the function run as it is outside of graphs, where it can see whether what follows is compiled."""
+    if _set_strategy is not None:
+        code: Any = function.__code__
+        _set_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
+    return function
+
+
+def is_about_to_compile() -> bool:
+    """Return whether what is called next is compiled, or runs as a graph."""
+    return _compiler() not in (None, False)
+
+
 class Callback:
     """A callback that does nothing in a copy."""
 
@@ -174,17 +205,6 @@ class Callback:
 class _OfHook(Callback):
     def __init__(self, hook: WatchingHook):
         self.hook = hook
-
-
-class BeforeForward(_OfHook):
-    """Called before the forward of a model: a step begins."""
-
-    def __call__(self, module: nn.Module, args: Any) -> None:
-        if is_compiling():
-            if not is_exporting():
-                _outside_the_graph(self, module)
-        elif not is_tracing():
-            self.hook.before_forward(module)
 
 
 class AfterForward(_OfHook):
@@ -224,12 +244,6 @@ class BeforeCompiled:
         module = self._module()
         if module is not None and module._compiled_call_impl is self:
             module._compiled_call_impl = self._compiled
-
-
-@not_compiled
-def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
-    """Begin a step from inside a graph: the model was registered before it was compiled."""
-    callback.hook.before_forward(module, in_graph=True)
 
 
 class AroundLayer(_OfHook):

@@ -4,6 +4,10 @@ A callback of a layer does not run in a compiled graph, but what it calls while 
 a part of it. So the callback of such a layer calls an operator with the layer's tensors: one node, which
 breaks no graph. At most steps nobody awaits them, and the operator returns at once.
 
+A step begins by another such operator where the forward of a model lies inside a graph. A compiler may order
+what does not depend on each other as it likes, so layers that may show themselves at that step are given the
+number of the model, which that operator says to change.
+
 Each layer carries a tensor with its number. The graph takes it as it takes parameters, so blocks that share
 one graph still have numbers of their own. The operator says that it changes this tensor, which it does not:
 a compiler removes what has no result and changes nothing.
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import torch
@@ -33,13 +37,23 @@ CAN_SHOW = hasattr(torch.compiler, "is_exporting") and hasattr(torch.library, "r
 Shown = Callable[[list[torch.Tensor], bool], None]
 """What is called with a layer's tensors, and whether they are its inputs."""
 
+
+class Beginning(Protocol):
+    """What is called when the forward of a model begins inside a graph."""
+
+    def in_graph(self, module: nn.Module) -> None: ...
+
+
 _NUMBER = "_smdebug_number"
 _INPUTS = "_smdebug_shows_inputs"
+_AFTER = "_smdebug_shows_after"
 # They return what the layer before or inside them does, at most with some of it left out.
 _UNSHOWN = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Sequential)
 
 _awaited: dict[Any, Shown] = {}
 """Who awaits the tensors of a layer at the current step, by its number."""
+_begins: WeakValueDictionary[Any, Beginning] = WeakValueDictionary()
+"""Who is called when the forward of a model begins, by the model's number."""
 _owners: WeakValueDictionary[Any, nn.Module] = WeakValueDictionary()
 """The module that has a number: a copy of it is another one."""
 _numbers = itertools.count()
@@ -48,7 +62,7 @@ _library: Any = None
 
 def is_shown(module: nn.Module) -> bool:
     """Return whether graphs that are compiled from now on show the module's tensors."""
-    return _owner_of(module.__dict__.get(_NUMBER)) is module
+    return _AFTER in module.__dict__ and _has_number(module)
 
 
 def passes_on(module: nn.Module) -> bool:
@@ -56,22 +70,17 @@ def passes_on(module: nn.Module) -> bool:
     return isinstance(module, _UNSHOWN)
 
 
-def show(module: nn.Module, *, inputs: bool) -> bool:
+def show(module: nn.Module, *, inputs: bool, after: torch.Tensor | None = None) -> bool:
     """Let every graph that is compiled from now on show the module's outputs, and its inputs if wanted.
 
-    Return whether it will.
+    `after` is the number of a model whose forward begins steps inside the graph. Return whether it will.
     """
     if passes_on(module):
         return False
-    _define()
-    if not is_shown(module):  # the attribute may be there all the same, in a copy
-        number = next(_numbers)
-        parameter = next(module.parameters(), None)
-        is_elsewhere = parameter is not None and not (parameter.is_cpu or parameter.is_meta)
-        place = parameter.device if parameter is not None and is_elsewhere else None
-        # An attribute of the object, not a buffer: the module's state stays what it was.
-        module.__dict__[_NUMBER] = tensor = torch.tensor(number, dtype=torch.int64, device=place)
-        _owners[_key_of(tensor)] = module
+    is_new = not is_shown(module)
+    _number_of(module)
+    if is_new:  # what a graph has read stays, or it would be compiled again
+        module.__dict__[_AFTER] = after
     module.__dict__[_INPUTS] = inputs
     if not any(callback is _IN_GRAPH for callback in module._forward_hooks.values()):
         module.register_forward_hook(_IN_GRAPH, with_kwargs=True)
@@ -87,6 +96,33 @@ def hide(module: nn.Module) -> None:
         if callback is _IN_GRAPH:
             del module._forward_hooks[key]
             module._forward_hooks_with_kwargs.pop(key, None)
+
+
+def let_begin(module: nn.Module, before: Beginning) -> torch.Tensor:
+    """Let graphs that contain the forward of the module call `before` by its number, which is returned."""
+    number = _number_of(module)
+    _begins[_key_of(number)] = before
+    return number
+
+
+def _number_of(module: nn.Module) -> torch.Tensor:
+    """Return the tensor with the number of a module, which gets one if it has none."""
+    _define()
+    if not _has_number(module):
+        number = next(_numbers)
+        parameter = next(module.parameters(), None)
+        is_elsewhere = parameter is not None and not (parameter.is_cpu or parameter.is_meta)
+        place = parameter.device if parameter is not None and is_elsewhere else None
+        # An attribute of the object, not a buffer: the module's state stays what it was.
+        module.__dict__[_NUMBER] = tensor = torch.tensor(number, dtype=torch.int64, device=place)
+        _owners[_key_of(tensor)] = module
+    numbered: torch.Tensor = module.__dict__[_NUMBER]
+    return numbered
+
+
+def _has_number(module: nn.Module) -> bool:
+    """Return whether the module has a number of its own, and not that of what it is a copy of."""
+    return _owner_of(module.__dict__.get(_NUMBER)) is module
 
 
 def _owner_of(number: torch.Tensor | None) -> nn.Module | None:
@@ -124,18 +160,18 @@ class _InGraph(Callback):
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if not is_compiling() or is_exporting():
             return
-        number = module._smdebug_number
+        number, after = module._smdebug_number, module._smdebug_shows_after
         if module._smdebug_shows_inputs:
-            _put(list(_tensors_in([*args, *kwargs.values()])), number, True)
-        _put(list(_tensors_in(output)), number, False)
+            _put(list(_tensors_in([*args, *kwargs.values()])), number, True, after)
+        _put(list(_tensors_in(output)), number, False, after)
 
 
 _IN_GRAPH = _InGraph()
 
 
-def _put(tensors: list[torch.Tensor], number: Any, are_inputs: bool) -> None:
+def _put(tensors: list[torch.Tensor], number: Any, are_inputs: bool, after: Any) -> None:
     if tensors:
-        torch.ops.smdebug.show(tensors, number, are_inputs)
+        torch.ops.smdebug.show(tensors, number, are_inputs, after)
 
 
 def _tensors_in(values: Any) -> Iterator[torch.Tensor]:
@@ -151,22 +187,37 @@ def _tensors_in(values: Any) -> Iterator[torch.Tensor]:
 
 
 def _define() -> None:
-    """Define the operator, once in the process."""
+    """Define the operators, once in the process."""
     global _library
     if _library is not None:
         return
     _library = torch.library.Library("smdebug", "DEF")
     # A CUDA graph replays kernels without Python: the compiler leaves the operator outside of it.
     unsafe = getattr(torch.Tag, "cudagraph_unsafe", None)
-    _library.define(
-        "show(Tensor[] tensors, Tensor(a!) number, bool are_inputs) -> ()", tags=(unsafe,) if unsafe else ()
-    )
-    _library.impl("show", _called, "CompositeExplicitAutograd")
-    torch.library.register_fake("smdebug::show", _without_values, lib=_library)
-    torch.library.register_vmap("smdebug::show", _in_vmap, lib=_library)
+    tags = (unsafe,) if unsafe else ()
+    operators: dict[str, tuple[str, Callable[..., None]]] = {
+        "show": ("Tensor[] tensors, Tensor(a!) number, bool are_inputs, Tensor? after", _called),
+        "begin": ("Tensor(a!) number, bool keeps_gradients", _begun),
+    }
+    for name, (arguments, called) in operators.items():
+        _library.define(f"{name}({arguments}) -> ()", tags=tags)
+        _library.impl(name, called, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"smdebug::{name}", _without_values, lib=_library)
+        torch.library.register_vmap(f"smdebug::{name}", _in_vmap, lib=_library)
 
 
-def _called(tensors: list[torch.Tensor], number: torch.Tensor, are_inputs: bool) -> None:
+def _begun(number: torch.Tensor, keeps_gradients: bool) -> None:
+    """Begin a step. Inside of a graph no gradients are kept, whatever its caller has wanted."""
+    before = _begins.get(_key_of(number))
+    module = _owner_of(number)
+    if before is not None and module is not None:
+        with torch.set_grad_enabled(keeps_gradients):
+            before.in_graph(module)
+
+
+def _called(
+    tensors: list[torch.Tensor], number: torch.Tensor, are_inputs: bool, after: torch.Tensor | None
+) -> None:
     if _awaited and not in_backward():  # which computes again what was not kept
         shown = _awaited.get(_key_of(number))
         if shown is not None:
@@ -178,10 +229,10 @@ def _key_of(number: torch.Tensor) -> Any:
     return int(number) if number.is_cpu else number.data_ptr()
 
 
-def _without_values(tensors: list[torch.Tensor], number: torch.Tensor, are_inputs: bool) -> None:
-    """Do nothing: the operator has no result."""
+def _without_values(*arguments: Any) -> None:
+    """Do nothing: the operators have no result."""
 
 
-def _in_vmap(info: Any, in_dims: Any, tensors: Any, number: Any, are_inputs: Any) -> tuple[None, None]:
+def _in_vmap(info: Any, in_dims: Any, *arguments: Any) -> tuple[None, None]:
     """Do nothing: within a transform of functions tensors have no values."""
     return None, None

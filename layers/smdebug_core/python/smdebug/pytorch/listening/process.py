@@ -1,4 +1,4 @@
-"""Calls listeners around what is not a module: backward passes, criteria, dropout and loss scales.
+"""Calls listeners around what is not a module: backward passes, criteria, dropout, scales, compiling.
 
 PyTorch offers no hooks for these, so its functions are replaced by ones that call listeners. That happens
 once, when the first listener to an event is added; without listeners they behave as before.
@@ -11,6 +11,7 @@ import gc
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any, cast
 from weakref import ref
@@ -58,6 +59,7 @@ _EVENTS = (
     "before_dropout",
     "after_scaling",
     "after_scaled_step",
+    "before_compile",
 )
 _LIBRARIES = frozenset({"torch", "smdebug"})
 """Packages whose modules keep the functions that they have."""
@@ -81,6 +83,7 @@ class _Process:
     before_dropout(rate, values)   dropout is about to be applied
     after_scaling(scaler)          a loss was scaled
     after_scaled_step(optimizer)   a scaler has called this optimizer's step, or skipped it
+    before_compile(module)         something is about to be compiled: a module, or None for a function
 
     fail(error)                    what a listener raised, other than a request to stop
     """
@@ -151,6 +154,23 @@ class _Process:
 
     def _install_after_scaled_step(self) -> None:
         GradScaler.step = self._step(GradScaler.step)
+
+    def _install_before_compile(self) -> None:
+        """Watch what every way to compile calls, when it is asked to: graphs are made at the first call."""
+        eval_frame: Any = import_module("torch._dynamo.eval_frame")
+        torch._dynamo.optimize = self._compile(torch._dynamo.optimize, lambda arguments: None)
+        made = eval_frame.OptimizedModule.__init__
+        eval_frame.OptimizedModule.__init__ = self._compile(made, lambda arguments: arguments[1])
+        module: Any = nn.Module
+        module.compile = self._compile(module.compile, lambda arguments: arguments[0])
+
+    def _compile(self, compiled: Any, module_in: Callable[[Any], Any]) -> Any:
+        @functools.wraps(compiled)
+        def watched_compile(*args: Any, **kwargs: Any) -> Any:
+            self.tell("before_compile", module_in([*args, *kwargs.values(), None]))
+            return compiled(*args, **kwargs)
+
+        return watched_compile
 
     def _backward(self, backward: Any) -> Any:
         @functools.wraps(backward, updated=())  # one kept out of graphs would replace ours, too

@@ -84,6 +84,11 @@ class Copies:
             self._handle.remove()
             self._handle = None
 
+    def leave(self) -> None:
+        """Search no more: a graph is about to be compiled, which would be compiled again."""
+        self.close()
+        self._first, self._copy = [], None
+
     def called(self) -> None:
         """Note that the copy was called, which is enough until the next step that is saved."""
         if not AGAIN.runs:
@@ -91,8 +96,7 @@ class Copies:
             self.close()
 
     def _fail(self, error: Exception) -> None:
-        self.close()
-        self._first, self._copy = [], None
+        self.leave()
         self._leave_out(error)
 
     def _before_any_forward(self, module: nn.Module, args: Any) -> None:

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from smdebug.pytorch.listening import in_graph as graphs
-from smdebug.pytorch.listening.callbacks import AroundLayer, WatchingHook
+from smdebug.pytorch.listening.callbacks import AroundLayer, InGraph, WatchingHook
 from smdebug.pytorch.modules.names import Layer, unwrapped
 
 _CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
 _COMPILED_BEFORE = (
     "they run inside a compiled graph, which was made before the model was registered. Register the model "
-    "before its first call, and compile it alone, without its loss."
+    "before its first compiled call, and compile it alone, without its loss."
 )
 # The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
 NUMBERS_TRIED = 16
@@ -76,7 +76,7 @@ class LayerHooks:
         self._wanted: dict[tuple[int, str], tuple[bool, bool]] = {}  # inputs, outputs of a layer
         self._hooked: list[_HookedLayer] | None = None
         self._before: list[_HookedLayer] = []
-        self._circumstances: tuple[Layered, int, bool] | None = None
+        self._circumstances: tuple[Layered, int, InGraph] | None = None
         """Those of the layers that were hooked before."""
         self._stance: Any = None
 
@@ -89,8 +89,13 @@ class LayerHooks:
         self._wanted.clear()
         self._before, self._circumstances = [], None
 
-    def show_in_graphs(self, layers: Iterable[Layer], in_graph: bool) -> None:
-        """Let graphs that are compiled from now on show the layers of which anything is ever wanted."""
+    def show_in_graphs(
+        self, layers: Iterable[Layer], in_graph: bool, after: torch.Tensor | None = None
+    ) -> None:
+        """Let graphs that are compiled from now on show the layers of which anything is ever wanted.
+
+        `after` is the number of the model whose forward begins steps inside such a graph.
+        """
         if not self._sees_graphs:
             return
         for layer in layers:
@@ -98,7 +103,7 @@ class LayerHooks:
             if not (layer.is_in_graph or in_graph) or isinstance(module, torch.jit.ScriptModule):
                 continue
             inputs, outputs = (self._includes_any(f"{layer.name}_{side}_") for side in ("input", "output"))
-            if (inputs or outputs) and graphs.show(module, inputs=inputs):
+            if (inputs or outputs) and graphs.show(module, inputs=inputs, after=after):
                 self._showing.append(ref(module))
 
     def hide_in_graphs(self) -> None:
@@ -109,7 +114,7 @@ class LayerHooks:
                 graphs.hide(module)
         self._showing.clear()
 
-    def hook(self, structure: Layered, losses: Iterable[Layer], due: int, in_graph: bool) -> None:
+    def hook(self, structure: Layered, losses: Iterable[Layer], due: int, in_graph: InGraph) -> None:
         """Hook the layers of which something is wanted, as they are now: one may have been replaced.
 
         The same `structure` as at a step before has the same layers.
@@ -138,6 +143,13 @@ class LayerHooks:
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
             self._stance = None
+
+    def unhook(self, layers: Iterable[Layer]) -> None:
+        """Unhook these before a graph reads their callbacks: it would be compiled again without them."""
+        ids = {id(layer.module) for layer in layers}
+        for layer in self._hooked or ():
+            if layer.handle is not None and id(layer.module()) in ids:
+                layer.handle.remove()
 
     def _hook_again(self) -> bool:
         """Hook the layers that were hooked before, if that is all there is to do."""
@@ -222,12 +234,14 @@ class LayerHooks:
         )
 
     def _visible(
-        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: bool
+        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: InGraph
     ) -> list[_Wanted]:
         """The layers of which something is wanted, without those that a compiled graph hides."""
         visible: list[_Wanted] = []
         hidden: list[Layer] = []
-        known = [(layer, layer.is_in_graph or in_graph) for layer in layers]
+        known = [(layer, layer.is_in_graph or bool(in_graph)) for layer in layers]
+        if in_graph is InGraph.LAYERS and known:  # the first is the model
+            known[0] = known[0][0], known[0][0].is_in_graph
         known += [(loss, False) for loss in losses]
         for layer, is_inside in known:
             inputs, outputs = self._wanted_of(due, layer.name)
@@ -284,7 +298,7 @@ def _why(hidden: Layer) -> str:
     if isinstance(unwrapped(hidden.module), torch.jit.ScriptModule):
         return "torch.jit has compiled the model. Train it before compiling it, and they will be."
     todo = (
-        "See compiled_layers, and register a model after torch.compile(model)."
+        "See compiled_layers, and register a model before its first compiled call."
         if _CAN_LEAVE_GRAPHS
         else "From PyTorch 2.6 on they can be saved: see compiled_layers."
     )

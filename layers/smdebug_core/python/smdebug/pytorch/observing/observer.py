@@ -16,7 +16,7 @@ from torch import nn
 from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
-from smdebug.pytorch.listening.callbacks import is_compiling, kept_out_of_graphs
+from smdebug.pytorch.listening.callbacks import InGraph, is_compiling, kept_out_of_graphs
 from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers, owned_by
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.copies import Copies
@@ -149,6 +149,10 @@ class TorchObserver:
         self.iterations = Iterations(lambda: owners_among(optimizers(), models))
         self.iterations.calls = calls
 
+    def before_compile(self, module: nn.Module | None) -> None:
+        """Take callbacks off that will not stay: each change is a reason to compile again."""
+        self._copies.leave()
+
     def close(self) -> None:
         """Stop observing."""
         PROCESS.discard(self)
@@ -161,7 +165,13 @@ class TorchObserver:
             self._left.close()
         self._updates.forget()
 
-    def begin_step(self, structure: Structure, model: nn.Module | None, parameters: Sequence[Named]) -> None:
+    def begin_step(
+        self,
+        structure: Structure,
+        model: nn.Module | None,
+        parameters: Sequence[Named],
+        in_graph: InGraph = InGraph.NOTHING,
+    ) -> None:
         """Note the facts of a step that is saved. `model` is the one whose forward begins steps."""
         self._has_described = False
         self._dropout.begin_step(structure)
@@ -181,7 +191,8 @@ class TorchObserver:
         if model is not None:
             device = parameters[0][1].device.type if parameters else "cpu"
             note.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
-            note.note(**facts.autocast_facts(device))
+            if in_graph is not InGraph.MODEL:  # a graph is compiled for what is set, and runs without it
+                note.note(**facts.autocast_facts(device))
         if self._spans_steps:
             self._updates.before_step(parameters)
         self._note_optimizers()
@@ -192,7 +203,7 @@ class TorchObserver:
         if self._sees_calls and (copy := self._copies.begin_step(parameters, structure.module_ids)):
             note.note(copied_model=copy)
         if self._twice is not None:
-            self._twice.begin_step(structure, model, begun.mode_step, parameters)
+            self._twice.begin_step(structure, model, begun.mode_step, parameters, bool(in_graph))
 
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""

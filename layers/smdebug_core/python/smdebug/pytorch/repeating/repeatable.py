@@ -8,6 +8,7 @@ from torch import nn
 from smdebug.pytorch.modules.layers import Layered
 from smdebug.pytorch.modules.names import unwrapped
 
+COMPILED = "the model is compiled"
 _WHOLE = (torch.Tensor, nn.Parameter)
 
 
@@ -22,11 +23,11 @@ def reason_against(model: nn.Module, structure: Layered, ranks: int) -> str | No
     root, modules = unwrapped(model), [*model.modules()]
     layers = structure.layers
     if any(layer.is_in_graph or layer.module._compiled_call_impl is not None for layer in layers):
-        return "the model is compiled"
+        return COMPILED
     if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
         return "the model is scripted"
     if any(type(module).__name__ == "OptimizedModule" for module in modules):
-        return "the model is compiled"
+        return COMPILED
     if any(isinstance(module, nn.DataParallel) for module in modules):
         return "the model runs on several devices at once (DataParallel)"
     if not all(map(has_bits, root.parameters())):

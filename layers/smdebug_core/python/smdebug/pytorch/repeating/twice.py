@@ -22,7 +22,7 @@ from smdebug.pytorch.modules.names import class_name, name_of, unwrapped
 from smdebug.pytorch.ranks import rank_and_size
 from smdebug.pytorch.repeating.compared_digests import Digests, compared
 from smdebug.pytorch.repeating.forward_state import ForwardState
-from smdebug.pytorch.repeating.repeatable import has_bits, reason_against
+from smdebug.pytorch.repeating.repeatable import COMPILED, has_bits, reason_against
 from smdebug.pytorch.repeating.stored import Stored, together
 from smdebug.pytorch.tensors.rows import digest_of
 from smdebug.saving.observations.step_observations import StepObservations
@@ -70,6 +70,7 @@ class ComputedTwice:
         model: nn.Module | None,
         step: int,
         parameters: Sequence[tuple[str, torch.Tensor]],
+        in_graph: bool = False,
     ) -> None:
         """Prepare for a step to be computed twice, if it is time for that."""
         self._leave_passes()
@@ -79,7 +80,7 @@ class ComputedTwice:
             return
         self._next, self._done = (step // self._every + 1) * self._every, self._done + 1
         self._parameters = parameters
-        reason = reason_against(model, structure, self._ranks)
+        reason = COMPILED if in_graph else reason_against(model, structure, self._ranks)
         if reason is not None:
             self._note({"not": reason})
             return
