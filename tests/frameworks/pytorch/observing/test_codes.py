@@ -133,6 +133,8 @@ def test_a_policy_is_described_with_its_entropy_and_advantages(policy, entropy):
     "loss",
     [
         lambda: by_distribution(),  # without an entropy
+        lambda: by_distribution() - 0.0 * summed(),
+        lambda: by_distribution() - torch.zeros(()) * summed(),
         lambda: summed(),  # which is all there is
         lambda: F.cross_entropy(LOGITS, CHOSEN) - 0.01 * summed(),
         lambda: by_distribution() - 0.01 * (F.softmax(LOGITS, 1) * LOGITS.sin()).sum(1).mean(),

@@ -108,7 +108,10 @@ def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]
             if other is None or not other.is_cpu:
                 continue
             if other.numel() == 1:
-                sign = sign if float(other) > 0 else -sign
+                factor = float(other)
+                if not factor:  # it has no effect, whatever its sign
+                    continue
+                sign = sign if factor > 0 else -sign
             elif name == _PRODUCT and other.numel() <= MOST_VALUES:
                 weight = other
             waiting += [(each, sign, weight) for each in before if each is not None]
