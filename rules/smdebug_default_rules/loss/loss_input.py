@@ -249,7 +249,7 @@ def _out_of_reach(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> di
     known = term.get("means") and term.get("of_a_layer") and term.get("target_rows", 0) >= _LEAST_TARGETS
     if not known or term.get("criterion") not in _REGRESSIONS or kind not in _RANGES or output not in outputs:
         return {}
-    if outputs.row(output) != outputs.row(place):
+    if outputs.row(output) != outputs.row(place) or _trains_others(seen):
         return {}  # something comes after that layer
     low, high = _RANGES[kind]
     mean = float(np.mean(term["means"]))
@@ -272,6 +272,12 @@ def _out_of_reach(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> di
             ),
         )
     }
+
+
+def _trains_others(seen: ObservedStep) -> bool:
+    """Whether an optimizer has weights of other models, such as those that are called after this step."""
+    optimizers: Sequence[Mapping[str, Any]] = seen.facts.get("optimizers") or []
+    return any(group.get("others") for optimizer in optimizers for group in optimizer.get("groups") or ())
 
 
 def _other_axis(term: Mapping[str, Any], loss: float | None, step: int) -> _Problem:

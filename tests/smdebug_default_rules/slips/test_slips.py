@@ -43,9 +43,10 @@ def test_an_error_is_not_maximised(steps, found):
     assert [finding.value for _, finding in steps.evaluate("LossInput")] == ["maximised"] * found
 
 
-def ending(kind="ReLU", after=0.0, **term):
+def ending(kind="ReLU", after=0.0, others=0, **term):
     """A step of a regression by a model that ends with that layer, and perhaps with a sum after it."""
     steps = Steps()
+    steps.lasting["optimizers"][0]["groups"][0]["others"] = others
     steps.lasting["modules"] = [*MODULES, ["5", kind, False]]
     given = np.abs(steps.normal(32, 1)) % 1
     steps.kinds["outputs"].update({"5_output_0": given, "Net_output_0": given + np.float32(after)})
@@ -62,6 +63,7 @@ def ending(kind="ReLU", after=0.0, **term):
         (ending("Linear"), False),
         (ending("Tanh"), False),  # standardised targets are mostly within reach
         (ending(after=-1.0), False),  # what comes after the layer may reach them
+        (ending(others=8), False),  # an encoder, whose decoder was not called before
         (ending(means=[2.0], lowest=0.0, highest=9.0), False),
         (ending("Sigmoid", means=[0.5], variances=[0.08], lowest=0.0, highest=1.0), False),
         (ending(means=[0.05], variances=[0.01], lowest=-0.08), False),  # zeros with a little noise
