@@ -25,6 +25,8 @@ DEFINITION = Path(__file__).parent / "backtests.asl.json"
 JUDGING = 285
 """Seconds: the last run of a chunk begins within 70 and takes up to 200, and a child has 300."""
 QUICK = 60
+_MEMORY_FOR_BUNDLES = 1024
+"""Megabytes: a bundle is in memory while it is written, with all of its files."""
 NIGHT = "cron(30 2 * * ? *)"
 _CHILDREN = "The children of a backtest and their executions have the name of the state machine."
 
@@ -89,7 +91,8 @@ class Backtests(Construct):
         bucket.let_use_backtests(self.judge, writes=[ROWS])
         bucket.let_use_backtests(self.prepare, reads=[PLAN])
         bucket.let_use_backtests(self.keep, reads=[PLAN], writes=[ROWS])
-        if self._shared.settings.bundle_retention_days:
+        settings = self._shared.settings
+        if settings.bundle_retention_days and settings.memory_mb >= _MEMORY_FOR_BUNDLES:
             bucket.let_keep_bundles(self.judge)
             bucket.let_keep_bundles(report)
             bucket.let_know_bundles(self.prepare)

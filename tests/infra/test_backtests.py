@@ -83,10 +83,12 @@ def test_bundles_are_written_by_the_functions_that_read_whole_runs_and_by_no_oth
     assert writers_of_bundles(stack) == {role_of(stack, "BacktestsJudgeRuns"), role_of(stack, "WriteReport")}
 
 
-def test_without_backtests_or_with_no_retention_nobody_writes_bundles(
+def test_without_backtests_retention_or_memory_nobody_writes_bundles(
     default_stack: Stack, synthesize: Callable[..., Stack]
 ):
-    for stack in (default_stack, synthesize(Settings(backtests_at_once=2, bundle_retention_days=0))):
+    without = ({"bundle_retention_days": 0}, {"memory_mb": 512})
+    others = [synthesize(Settings(backtests_at_once=2, **settings)) for settings in without]
+    for stack in (default_stack, *others):
         assert writers_of_bundles(stack) == set()
         assert "SMDEBUG_BUNDLES" not in json.dumps(stack.resources)
 

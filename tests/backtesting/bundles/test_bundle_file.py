@@ -64,7 +64,7 @@ def archive(*members: tuple[str, bytes], run: str = RUN, size: int | None = None
 
 def test_what_was_bundled_is_read():
     bundle = Bundle(written(), RUN, VERSIONS)
-    assert {key: bundle.read(key) for key in bundle} == FILES
+    assert {version.key: bundle.read(version.key) for version in bundle.versions()} == FILES
     assert len(bundle) == len(FILES)
     assert "index/of/nothing.json" not in bundle
 
@@ -82,7 +82,7 @@ def test_a_file_that_is_not_as_it_was_or_not_there_is_not_in_it(changed: Version
     now = {**VERSIONS, first: VERSIONS[first]._replace(tag=changed.tag or VERSIONS[first].tag)}
     now[first] = now[first]._replace(size=now[first].size + changed.size)
     del now[second]
-    assert list(Bundle(written(), RUN, now)) == list(FILES)[2:]
+    assert [version.key for version in Bundle(written(), RUN, now).versions()] == list(FILES)[2:]
 
 
 def test_a_bundle_of_another_run_is_refused():
@@ -148,7 +148,7 @@ def test_a_bundle_with_any_byte_changed_gives_the_file_or_an_error(data: st.Data
         bundle = Bundle(bytes(damaged), RUN, VERSIONS)
     except DamagedFile:
         return
-    for key in bundle:
+    for key in FILES.keys() & {version.key for version in bundle.versions()}:
         try:
             content = bundle.read(key)
         except DamagedFile:

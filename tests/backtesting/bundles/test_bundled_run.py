@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
+from smdebug.backtesting.bundles import bundle_file
 from smdebug.backtesting.bundles.bundle_file import LARGEST_BUNDLE, bundle_name
 from smdebug.backtesting.bundles.bundled_run import WORTH_WRITING, BundledRun, bundled
 from smdebug.exceptions import ObjectMissing, StorageUnavailable
@@ -138,6 +139,21 @@ def test_a_bundle_grows_by_what_was_read_besides(run: S3Storage, bundles: S3Stor
     assert (requests["GetObject"], requests["PutObject"]) == (1, 0)
 
 
+def test_a_full_bundle_stays_as_it_is(
+    run: S3Storage, bundles: S3Storage, requests: Counter[str], monkeypatch: pytest.MonkeyPatch
+):
+    sizes = [version.size for version in run.versions("")]
+    monkeypatch.setattr(bundle_file, "LARGEST_BUNDLE", 0xFFFF + sum(sizes) // 2 + 350 * len(sizes) // 2)
+    keep(run, bundles)
+    kept = bundles.read(bundle_name(run.location))
+    requests.clear()
+    through = BundledRun(run, bundles, keeps=True)
+    assert everything(through) == everything(run)
+    through.keep()
+    assert requests["PutObject"] == 0
+    assert bundles.read(bundle_name(run.location)) == kept
+
+
 def test_a_few_files_are_not_worth_another_bundle(run: S3Storage, bundles: S3Storage):
     through = BundledRun(run, bundles, keeps=True)
     for key in list(through.list(INDEX_FOLDER))[: WORTH_WRITING - 1]:
@@ -186,6 +202,10 @@ def test_a_damaged_file_in_it_ends_its_use(run: S3Storage, bundles: S3Storage):
     through = BundledRun(run, bundles, keeps=True)
     assert everything(through) == everything(run)
     assert "The bundle of s3://runs/" in through.problem
+    through.keep()
+    through = BundledRun(run, bundles, keeps=False)
+    assert everything(through) == everything(run)
+    assert through.problem == ""
 
 
 def test_the_bundle_of_another_run_is_not_read(run: S3Storage, bundles: S3Storage, s3: Any):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
 from smdebug.backtesting.deployed import plan
-from smdebug.backtesting.deployed.plan import PlannedRun, Work, chunks_of, estimate, work_of
+from smdebug.backtesting.deployed.plan import Estimate, PlannedRun, Work, chunks_of, estimate, work_of
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import judge
 from smdebug.backtesting.question import Question
@@ -18,6 +19,7 @@ from smdebug.storage import s3
 from tests.backtesting.many_runs import make_run
 from tests.support.mocked_aws import mocked_aws
 
+ROOT = Path(__file__).parents[3]
 BUNDLES = "s3://runs/backtests/bundles"
 KEYS_OF_LISTING = 10
 READS = ("GetObject", "HeadObject")
@@ -67,8 +69,27 @@ def test_a_run_takes_the_requests_of_the_estimate_the_first_time_and_later(
         assert (work.gets, work.lists, work.puts) == (planned.gets, planned.lists, planned.puts)
 
 
+def estimated(*, is_bundled: bool) -> Estimate:
+    """Return the estimate of the budget: 5,000 runs, 2,000 steps, 10 rules, 500 children."""
+    places = [f"s3://r/{number}" for number in range(5_000)]
+    runs = [PlannedRun(FoundRun(place, place, place), 2_000, is_bundled) for place in places]
+    return estimate(chunks_of(runs, 10), 10, at_once=500, memory_mb=1024, custom=False)
+
+
 def test_five_thousand_runs_with_bundles_cost_less_than_three_dollars_and_take_less_than_ten_minutes():
-    runs = [PlannedRun(FoundRun(f"s3://r/{n}", str(n), f"s3://r/{n}"), 2_000, True) for n in range(5_000)]
-    estimated = estimate(chunks_of(runs, 10), 10, at_once=500, memory_mb=1024, custom=False)
-    assert estimated.dollars < 3
-    assert estimated.seconds < 600
+    later, first = estimated(is_bundled=True), estimated(is_bundled=False)
+    assert later.dollars < 3
+    assert later.seconds < 600
+    page = " ".join((ROOT / "docs" / "backtest.md").read_text(encoding="utf-8").split())
+    assert f"cost **${later.dollars:.2f} with bundles**, or ${first.dollars:.2f} without" in page
+    assert f"take about {round(later.seconds, -1):.0f} s with 500 calls at once" in page
+
+
+def test_the_formula_on_the_page_gives_the_estimate():
+    r, s, n, calls = 5_000, 2_000, 10, 2_500
+    seconds = r * (0.3 + s * (0.0015 + 0.0004 * n))
+    with_bundles = r * (4 * 0.0000004 + (1 + s / 500) * 0.000005)
+    without = r * ((9 + 2 * s) * 0.0000004 + (2 + s / 500) * 0.000005)
+    for is_bundled, requests in ((True, with_bundles), (False, without)):
+        dollars = seconds * 0.0000144 + requests + calls * 0.00004
+        assert dollars == pytest.approx(estimated(is_bundled=is_bundled).dollars, rel=0.03)

@@ -16,7 +16,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -46,14 +46,19 @@ def bundle_name(location: str) -> str:
 
 
 class BundleWriter:
-    """Collects files of a run until the bundle is full."""
+    """Collects files of a run until the bundle is full, beside those that an earlier bundle has."""
 
-    def __init__(self, location: str):
+    def __init__(self, location: str, earlier: Bundle | None = None):
         self._location = location
-        self._bytes = 0
+        self._earlier = earlier
+        self._bytes = _LONGEST_COMMENT
+        self._number = 0
         self._files: dict[str, tuple[Version, Buffer]] = {}
+        for version in earlier.versions() if earlier is not None else ():
+            self._count(version)
 
     def __len__(self) -> int:
+        """Return how many files it has that the earlier bundle lacks."""
         return len(self._files)
 
     def __contains__(self, key: str) -> bool:
@@ -61,26 +66,38 @@ class BundleWriter:
 
     def add(self, version: Version, content: Buffer) -> None:
         """Add a file, unless it is too large, there already, or the bundle would become too large."""
-        key, size, tag = version
-        if size > LARGEST_FILE or key in self._files or len(self._files) >= MOST_FILES:
+        if version.size > LARGEST_FILE or version.key in self._files:
             return
-        # What a member takes besides its bytes: its name, three times, its tag, and its numbers.
-        most = self._bytes + size + size // 1000 + 3 * len(key.encode()) + len(tag) + 200
-        if most <= LARGEST_BUNDLE - _LONGEST_COMMENT:
-            self._bytes = most
-            self._files[key] = version, content
+        if self._number < MOST_FILES and self._bytes + _room_of(version) <= LARGEST_BUNDLE:
+            self._count(version)
+            self._files[version.key] = version, content
 
     def packed(self) -> memoryview:
-        """Return the bundle."""
+        """Return the bundle, without files that are damaged in the earlier one."""
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.comment = json.dumps({"format": _FORMAT, "run": self._location}).encode()
-            for version, content in self._files.values():
+            for version, content in self._contents():
                 member = zipfile.ZipInfo(version.key)
                 member.compress_type = zipfile.ZIP_DEFLATED
                 member.comment = version.tag.encode()
-                archive.writestr(member, bytes(content))
+                archive.writestr(member, content)
         return file.getbuffer()
+
+    def _contents(self) -> Iterator[tuple[Version, bytes]]:
+        for version, content in self._files.values():
+            yield version, bytes(content)
+        if self._earlier is not None:
+            yield from self._earlier.sound_files(without=self._files)
+
+    def _count(self, version: Version) -> None:
+        self._number += 1
+        self._bytes += _room_of(version)
+
+
+def _room_of(version: Version) -> int:
+    """Return the bytes that a file may take: its own, its name, three times, its tag, and its numbers."""
+    return version.size + version.size // 1000 + 3 * len(version.key.encode()) + len(version.tag) + 200
 
 
 class _Member(NamedTuple):
@@ -122,11 +139,21 @@ class Bundle:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+    def versions(self) -> Iterator[Version]:
+        return (place.version for place in self._places.values())
 
     def __contains__(self, key: str) -> bool:
         return key in self._places
+
+    def sound_files(self, without: Container[str]) -> Iterator[tuple[Version, bytes]]:
+        """Yield its files, but these and those that are damaged."""
+        for key, place in self._places.items():
+            if key not in without:
+                try:
+                    content = self.read(key)
+                except DamagedFile:
+                    continue
+                yield place.version, content
 
     def read(self, key: str) -> bytes:
         """Return the content of a file that it has; `DamagedFile` if it is not as long as in the run."""

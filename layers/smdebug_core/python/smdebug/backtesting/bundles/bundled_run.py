@@ -47,7 +47,7 @@ class BundledRun:
                 self._versions.update((version.key, version) for version in run.versions(folder))
         self._keys = list(self._versions)
         self._bundle = self._opened()
-        self._noted = BundleWriter(run.location) if keeps else None
+        self._noted = BundleWriter(run.location, self._bundle) if keeps else None
         self._noting = threading.Lock()
 
         # From Python 3.12 on `isinstance(…, Storage)` ignores `__getattr__`, so these are named.
@@ -101,10 +101,6 @@ class BundledRun:
         noted, self._noted = self._noted, None
         if noted is None or len(noted) < WORTH_WRITING:
             return
-        for key in self._bundle or ():
-            content = self._bundled(key)
-            if content is not None:
-                noted.add(self._versions[key], content)
         try:
             self._bundles.write(self._name, noted.packed())
         except SMDebugError as problem:
