@@ -272,6 +272,23 @@ def watched_shards(run: str) -> None:
     print(json.dumps(same))
 
 
+def sharded_numbers(run: str) -> None:
+    """A bias of one number, of which the second rank holds nothing."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1)
+    fully_shard(model, mesh=init_device_mesh("cpu", (RANKS,), mesh_dim_names=("dp",)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with smd.Hook(run, include_workers="all") as watch:
+        watch.register_module(model)
+        for step in range(12):
+            optimizer.zero_grad()
+            model(batch_of(distributed.get_rank(), step)[0]).square().mean().backward()
+            optimizer.step()
+
+
 def zoomed_shards(run: str) -> None:
     """A request that is written between two steps, while the ranks wait."""
     torch.manual_seed(0)

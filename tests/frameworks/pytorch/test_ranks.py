@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import nn
 
 import smdebug.pytorch as smd
+from smdebug.cli.runs.tensor_command import command
 from smdebug_default_rules.catalog import CATALOG
 from tests.frameworks.pytorch.training import Net, batch, hook_in, since
 from tests.smdebug_default_rules.made_runs import findings_of
@@ -233,6 +235,26 @@ def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank
             assert counts[0] == held, (kind, tensors)
     assert output.count("each saves its own part, here one of shape (2, 8) of (4, 8)") == 1
     assert output.count("(FullyShardedDataParallel): each saves the numbers it holds") == 1
+    of_a_part = (
+        "The tensor is sharded: these are numbers of worker_0's part, 1 of 2 along dimension 0, not of"
+    )
+    for name, is_of_a_part in {
+        "Net_fc1.weight": True,
+        "update/Net_fc2.weight": True,
+        "fc1_output_0": False,
+    }.items():
+        shown = CliRunner().invoke(command, [str(run / "shards"), name])
+        assert shown.exit_code == 0
+        assert (of_a_part in shown.output) == is_of_a_part, name
+
+
+@since("2.6", "fully_shard() for everybody")
+def test_a_rank_without_a_value_of_a_sharded_number_leaves_nothing_out(run, two_ranks):
+    _, output = two_ranks("sharded_numbers", run)
+    assert "leaves out" not in output
+    trial = smd.create_trial(str(run))
+    held = [trial.statistics(10, worker=worker, kind="parameters") for worker in trial.workers()]
+    assert [matrix.row("Linear_bias")["count"] for matrix in held] == [1, 0]
 
 
 @since("2.6", "fully_shard() for everybody")

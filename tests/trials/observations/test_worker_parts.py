@@ -2,7 +2,7 @@
 
 import pytest
 
-from smdebug.trials.observations.worker_parts import WorkerParts, by_tensor
+from smdebug.trials.observations.worker_parts import WorkerParts, by_tensor, part_in_words
 
 HELD, OTHER = (1, 2), (3, 4)
 
@@ -115,3 +115,24 @@ def test_a_mesh_that_does_not_say_which_ranks_share_rows_leaves_them_unknown():
 )
 def test_facts_of_another_form_are_left_out(noted):
     assert dict(WorkerParts.of_layout({"parts": noted}, {"w": HELD}).parts) == {}
+
+
+def test_a_part_is_named_by_its_place_along_each_dimension_that_splits_the_tensor():
+    facts = {"parts": [group([1, 0], [None, 0]), group([0, 1], [0, 1], tensors=["v"])]}
+    assert part_in_words(facts, "gradient/w") == "1 of 2 along tp"
+    assert part_in_words(facts, "v") == "1 of 2 along dp and 2 of 2 along tp"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"parts": 7},
+        {"parts": [group([1, 0], [None, None])]},  # copies
+        {"parts": [group([1, 0], [0, 0], tensors=["v"])]},
+        {"parts": [{**group([1, 0], [0, 0]), "sizes": [2]}]},
+        {"parts": [{**group([1, 0], [0, 0]), "at": ["1", 0]}]},
+    ],
+)
+def test_a_tensor_that_no_fact_calls_split_is_whole(facts):
+    assert part_in_words(facts, "w") is None

@@ -95,6 +95,10 @@ class TorchAdapter(FrameworkAdapter):
             return super().number(value)
         if value.numel() != 1:
             return None
+        if is_sharded(value):
+            value = value.to_local()
+            if not value.numel():  # another process holds it
+                return None
         if value.is_cpu:
             number = value.item()
             return None if type(number) is complex else number

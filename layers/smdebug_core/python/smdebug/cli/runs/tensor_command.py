@@ -127,8 +127,29 @@ def _print_statistics(
             ("step", *(["workers"] if several else []), "shape", "type", *_SHOWN),
             [(row.step, *([len(row.workers)] if several else []), *_cells_of(row)) for row in rows],
         )
+    part = _part_measured(trial, name, chosen, rows)
+    if part is not None:
+        print_line(faint(part))
     if not rows:
         print_line(faint(f"not saved at any step of mode {mode.name}"))
+
+
+def _part_measured(
+    trial: Trial, name: str, chosen: tuple[ModeKeys, str | None, int | None], rows: list[TensorAtStep]
+) -> str | None:
+    """Say that these are numbers of one part of a sharded tensor, if they are."""
+    from smdebug.exceptions import SMDebugError
+    from smdebug.trials.observations.worker_parts import part_in_words
+
+    measured = next((row for row in reversed(rows) if row.summary is not None and row.workers), None)
+    if measured is None:
+        return None
+    mode, worker = chosen[0], chosen[1] or measured.workers[0]
+    try:
+        part = part_in_words(trial.facts(measured.step, mode, worker), name)
+    except SMDebugError:
+        return None
+    return part and f"The tensor is sharded: these are numbers of {worker}'s part, {part}, not of the whole."
 
 
 def _cells_of(row: TensorAtStep) -> tuple[Any, ...]:

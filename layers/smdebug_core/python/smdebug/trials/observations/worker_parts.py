@@ -55,6 +55,26 @@ class WorkerParts:
         return cls(parts, tuple(sorted(rows.items())) if is_known else None)
 
 
+def part_in_words(facts: Mapping[str, Any], name: str) -> str | None:
+    """Say which part of a tensor a worker has measured, by the facts of its step; None if it is whole.
+
+    The gradient of a parameter and its update are split as the parameter is.
+    """
+    groups = facts.get("parts")
+    parameter = name.removeprefix("gradient/").removeprefix("update/")
+    for group in groups if isinstance(groups, list) else ():
+        match group:
+            case {"mesh": [*mesh], "sizes": [*sizes], "at": [*at], "tensors": [*tensors], **more}:
+                if parameter in tensors and len(sizes) == len(mesh):
+                    dimensions = _dimensions(mesh, at, more.get("splits"), more.get("own_rows"))
+                    known = zip(dimensions, sizes, strict=False)
+                    places = [
+                        f"{each.at + 1} of {size} along {each.name}" for each, size in known if each.splits
+                    ]
+                    return " and ".join(places) or None
+    return None
+
+
 class _Dimension(NamedTuple):
     """A dimension of a mesh, as one worker sees it."""
 
