@@ -1,7 +1,8 @@
 """A model beside the trained one, such as a target network, that was to follow it and never does.
 
 It began as a copy of weights that nobody had trained. A reference that stays on purpose was trained before,
-or its probabilities are compared, of which nothing is said here.
+or the probabilities that it gives to some tokens are compared, of which nothing is said here: all there is
+to learn is what a teacher gives if its probabilities are the targets, and alone in the loss.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LEAST_SEEN = 10
 LEAST_OF_VALUES, LIVE_OF_VALUES = 500, 20_000
 """Targets that are values, at the end of a run and before: such networks are copied now and then."""
 LEAST_OF_CODES, LIVE_OF_CODES = 200, 1000
-"""Targets that are embeddings: such models follow at each step."""
+"""Targets that are embeddings, or probabilities of all classes: such models follow at each step."""
 TITLE = "A copy of the model never follows it"
 ADVICE = (
     "Update it in the loop, under torch.no_grad(): copy.load_state_dict(model.state_dict()) every some "
@@ -90,7 +91,7 @@ def _kind_of_targets(loss: Mapping[str, Any]) -> str:
     An error beside a part that is not known may be that of values, beside the probabilities of a policy.
     """
     terms = loss.get("terms") or []
-    if "embedding" in loss or in_batch.is_in_batch(terms):
+    if "embedding" in loss or loss.get("soft_targets") or in_batch.is_in_batch(terms):
         return "codes"
     has_errors = any(term.get("criterion") in (SQUARED, *ABSOLUTE) for term in terms)
     is_known = len(terms) > 1 or (len(terms) == 1 and "value" in loss)

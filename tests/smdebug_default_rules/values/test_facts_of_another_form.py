@@ -64,6 +64,7 @@ LOSS = {
     "latent": {"active": 1, "dimensions": 8, "divergence": 0.1, "largest": 0.2},
     "embedding": {"alignment": 0.99, "columns": 8, "rows": 32},
     "policy": {"bonus": 1.0, "choices": 4, "entropy": 1.2, "highest": 0.5, "lowest": -0.5},
+    "soft_targets": True,
     "attention": {
         "count": 1,
         "future": 0.4,

@@ -51,7 +51,13 @@ def at_end(run):
 
 @pytest.mark.parametrize(
     ("loss", "apart", "count"),
-    [(VALUES, 20_000, 1), (VALUES, 19_999, 0), (CODES, 1000, 1), (CODES, 999, 0)],
+    [
+        (VALUES, 20_000, 1),
+        (VALUES, 19_999, 0),
+        (CODES, 1000, 1),
+        (CODES, 999, 0),
+        ({"factor": -1.0, "terms": [], "soft_targets": True}, 1000, 1),
+    ],
 )
 def test_a_copy_is_found_while_the_run_goes_on(loss, apart, count):
     assert len(found(copied(loss, apart))) == count

@@ -143,3 +143,31 @@ def test_a_policy_is_described_with_its_entropy_and_advantages(policy, entropy):
 def test_another_loss_is_not_that_of_a_policy(loss):
     facts = code_facts(loss(), True)
     assert facts is None or "policy" not in facts()
+
+
+SOFT = F.softmax(torch.randn(32, 4), 1)
+ONE_HOT = F.one_hot(CHOSEN, 4).float()
+
+
+def against(targets):
+    return -(targets * F.log_softmax(LOGITS / 0.1, 1)).sum(-1).mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "is_soft"),
+    [
+        (lambda: against(SOFT), True),
+        (lambda: (against(SOFT) + against(SOFT.flip(0))) / 2, True),
+        (lambda: F.cross_entropy(LOGITS, SOFT), True),
+        (lambda: against(ONE_HOT), False),
+        (lambda: against(0.9 * ONE_HOT + 0.025), False),
+        (lambda: against(0.7 * ONE_HOT + 0.3 * ONE_HOT.flip(0)), False),
+        (lambda: against(SOFT) + F.cross_entropy(LOGITS, CHOSEN), False),
+        (lambda: against(SOFT) - 0.01 * summed(), False),
+        (lambda: by_distribution() + 0.1 * against(SOFT), False),
+        (lambda: against(2 * SOFT), False),
+    ],
+)
+def test_probabilities_of_another_model_are_known_where_they_are_the_only_targets(loss, is_soft):
+    facts = code_facts(loss(), True)
+    assert ("soft_targets" in ({} if facts is None else facts())) is is_soft

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 ACTIVE = 0.01
 """A latent dimension with less divergence than this, in nats, says nothing."""
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
+_MOST_ROWS, _MOST_OF_LABELS = 64, 3
+"""Of so many rows the values are counted: those of labels are smoothed to two, and mixed to three."""
 
 
 def divergence_facts(variances: Sequence[Floats], squared: Sequence[Floats]) -> dict[str, Any]:
@@ -84,6 +86,19 @@ def policy_facts(
             "lowest": float(values.min()),
         }
     }
+
+
+def soft_target_facts(targets: Sequence[Floats]) -> dict[str, Any]:
+    """Say whether targets are probabilities that a model gives, and not labels, smoothed or mixed ones."""
+    are_soft = bool(targets) and all(
+        rows.ndim == 2
+        and rows.shape[1] >= _LEAST_COLUMNS
+        and (rows >= 0).all()
+        and np.allclose(rows.sum(1), 1, atol=1e-3)
+        and np.median([len(np.unique(row)) for row in rows[:_MOST_ROWS]]) > _MOST_OF_LABELS
+        for rows in targets
+    )
+    return {"soft_targets": True} if are_soft else {}
 
 
 def _negative_entropy(code: Floats, other: Floats) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from smdebug.numbers.codes import divergence_facts, embedding_facts, policy_facts
+from smdebug.numbers.codes import divergence_facts, embedding_facts, policy_facts, soft_target_facts
 from smdebug.pytorch.observing.saved_values import operations, saved_value
 
 MAX_NODES = 60
@@ -26,6 +26,7 @@ _ARITHMETIC = frozenset(
 _EXP, _LOG, _POWER = "ExpBackward0", "LogBackward0", "PowBackward0"
 _DIVISION = "DivBackward0"
 _PRODUCT = "MulBackward0"
+_BY_A_NUMBER = ("DivBackward1", "MulBackward1")
 _KEEPING_SIGNS = frozenset(
     f"{name}Backward{version}"
     for name in ("Add", "Mean", "Sum", "Squeeze", "Unsqueeze", "View", "Stack", "Cat", "Select", "Slice")
@@ -58,10 +59,12 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
             _keep(found, _DIVISION, _normalised(node))
     variances, squared = [*found.get(_EXP, ()), *found.get(_LOG, ())], found.get(_POWER, [])
     embeddings = found.get(_DIVISION, [])
-    products, weights = _policy(loss.grad_fn)
-    if not embeddings and not (variances and squared) and not (products and weights):
+    products, weights, shares_of_classes = _policy(loss.grad_fn)
+    is_policy = products and weights
+    if not embeddings and not (variances and squared) and not is_policy and not shares_of_classes:
         return None
-    copies = [_copied(group) for group in (variances, squared, embeddings, weights)]
+    groups = (variances, squared, embeddings, weights, shares_of_classes)
+    copies = [_copied(group) for group in groups]
     pairs = []
     for sign, code, other in products if weights else ():
         shares, logarithms = _copied((code, other))
@@ -70,6 +73,7 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
         **divergence_facts(copies[0], copies[1]),
         **embedding_facts(copies[2]),
         **policy_facts(pairs, copies[3]),
+        **soft_target_facts(copies[4]),
     }
 
 
@@ -77,13 +81,16 @@ def _copied(group: Iterable[torch.Tensor]) -> list[NDArray[np.float64]]:
     return [tensor.double().clone().numpy() for tensor in group]
 
 
-def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]]:
+def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor], list[torch.Tensor]]:
     """Return products of two codes, each with its sign in the loss, and what chosen codes are weighted by.
 
-    Entropies are such products, of probabilities and their logarithms, and advantages such weights.
+    Entropies are such products, of probabilities and their logarithms, and advantages such weights. The last
+    are what the logarithms of all probabilities are weighted by, if there is nothing else in the loss.
     """
     products: list[tuple[float, Any, Any]] = []
     weights: list[torch.Tensor] = []
+    of_classes: list[torch.Tensor] = []
+    others = 0
     waiting: list[tuple[Any, float, torch.Tensor | None]] = [(root, 1.0, None)]
     seen = 0
     while waiting and seen < MOST_OF_A_POLICY:
@@ -92,20 +99,27 @@ def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]
         name, before = node.name(), [following for following, _ in node.next_functions]
         if weight is not None and name in _CHOOSING:
             weights.append(weight)
+            others += 1
+        elif weight is not None and name == "LogSoftmaxBackward0":
+            of_classes.append(weight)
         elif name == "SubBackward0" and weight is None:
             waiting += [
                 (each, sign * turn, None)
                 for each, turn in zip(before, (1, -1), strict=False)
                 if each is not None
             ]
+        elif name in _BY_A_NUMBER and node._saved_other > 0:
+            waiting += [(each, sign, weight) for each in before if each is not None]
         elif name in (_PRODUCT, _DIVISION):
             code, other = saved_value(node, "_saved_self"), saved_value(node, "_saved_other")
             if None not in before:
                 if name == _PRODUCT and weight is None and _are_codes(code, other):
                     products.append((sign, code, other))
+                others += 1
                 continue
             other = other if before[0] is not None else code
             if other is None or not other.is_cpu:
+                others += 1
                 continue
             if other.numel() == 1:
                 factor = float(other)
@@ -118,7 +132,10 @@ def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]
         elif name in _KEEPING_SIGNS or name == "NegBackward0" or (weight is not None and name in _OF_RATIOS):
             sign = -sign if name == "NegBackward0" else sign
             waiting += [(each, sign, weight) for each in before if each is not None]
-    return products[:_MOST_PRODUCTS], weights[:_MOST_PRODUCTS]
+        else:
+            others += 1
+    of_classes = [] if others or waiting else of_classes
+    return products[:_MOST_PRODUCTS], weights[:_MOST_PRODUCTS], of_classes[:_MOST_PRODUCTS]
 
 
 def _are_codes(code: torch.Tensor | None, other: torch.Tensor | None) -> bool:

@@ -194,6 +194,7 @@ LOSS = record(
     ),
     policy=whole(bonus=number, choices=count, entropy=number, highest=number, lowest=number),
     revealed_by=row(count, column),
+    soft_targets=flag,
     terms=every(TERM),
     tokens=record(
         "equal",
