@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from smdebug.trials.observations.one_step import ObservedStep
@@ -57,18 +57,25 @@ def found(kept: Mapping[str, Any], seen: ObservedStep) -> bool:
 def _noise_of(seen: ObservedStep) -> Mapping[str, Any] | None:
     """The term of the loss whose targets look like noise of the form of an input; None if there is none."""
     terms = (seen.facts.get("loss") or {}).get("terms") or []
-    shapes = [shape for shape in seen.facts.get("shapes") or () if len(shape) > 1]
+    shapes: list[list[int]] = seen.facts.get("shapes") or []
     for term in terms:
         rows, columns = term.get("target_rows", 0), term.get("columns", 0)
         if term.get("criterion") not in _ERRORS or columns < LEAST_COLUMNS:
             continue
         is_batch = LEAST_ROWS <= rows <= MOST_ROWS and rows & (rows - 1) == 0
-        # A network of dense layers may be given the time beside the noisy values.
-        of_inputs = any(shape[0] == rows and math.prod(shape[1:]) >= columns for shape in shapes)
-        if is_batch and of_inputs and _is_normal(term):
+        if is_batch and _has_time(shapes, rows, columns) and _is_normal(term):
             known: Mapping[str, Any] = term
             return known
     return None
+
+
+def _has_time(shapes: Sequence[Sequence[int]], rows: int, columns: int) -> bool:
+    """Whether an input has the form of the targets, and the time of each row is beside it or its last column.
+
+    Without a time it is an autoencoder that is given noisy inputs, whose targets may be a whole data set.
+    """
+    inputs = [math.prod(shape[1:]) for shape in shapes if shape and shape[0] == rows]
+    return columns + 1 in inputs or (columns in inputs and len(inputs) > 1)
 
 
 def _is_normal(term: Mapping[str, Any]) -> bool:

@@ -18,10 +18,10 @@ NOISE = {
 }
 
 
-def denoised(steps=8, every=3, noise=NOISE, shape=(32, 8), terms=()):
+def denoised(steps=8, every=3, noise=NOISE, shapes=((32, 8), (32,)), terms=()):
     """A run that predicts this noise, or that which is made of the number of the step, from other inputs."""
     run = Steps()
-    run.facts["shapes"] = [list(shape), [32]]
+    run.facts["shapes"] = [list(shape) for shape in shapes]
     for step in range(steps):
         run.facts["loss"] = {"terms": [*terms, noise(step) if callable(noise) else noise]}
         run.write().skip(*[1.0] * (every - 1))
@@ -47,7 +47,7 @@ def test_noise_that_is_the_same_at_each_step_is_found():
     [
         {**NOISE, "means": [], "variances": []},  # of too many columns
         {**NOISE, "lowest": -2.0},  # of few values
-        {**NOISE, "criterion": "mean absolute error", "columns": 7},  # the time is an input, too
+        {**NOISE, "criterion": "mean absolute error"},
         lambda step: {**NOISE, "lowest": -3.2 + step * 1e-6},  # it is read off differences
     ],
 )
@@ -78,7 +78,23 @@ def test_other_targets_pass(noise):
 
 def test_a_data_set_that_is_given_as_a_whole_passes():
     whole = {**NOISE, "rows": 500, "target_rows": 500}
-    assert found(denoised(noise=whole, shape=(500, 8))) == []
+    assert found(denoised(noise=whole, shapes=[(500, 8), (500,)])) == []
+
+
+@pytest.mark.parametrize(
+    ("shapes", "is_found"),
+    [
+        ([(32, 8), (32,)], True),
+        ([(32, 2, 4), (32, 1)], True),
+        ([(32, 9)], True),  # the time is the last column
+        ([(32, 8)], False),  # a denoising autoencoder
+        ([(32, 30)], False),  # standardised targets of inputs that are augmented
+        ([(32, 8), (8,)], False),
+        ([(32, 7), (32,)], False),
+    ],
+)
+def test_noise_is_predicted_from_noisy_values_and_their_time(shapes, is_found):
+    assert bool(found(denoised(shapes=shapes))) is is_found
 
 
 def test_noise_of_one_batch_that_is_learnt_by_heart_passes():
