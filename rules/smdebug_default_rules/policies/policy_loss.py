@@ -13,6 +13,8 @@ LEAST_STEPS, LEAST_APART = 10, 50
 LIVE_APART = 1000
 """As long as the run goes on, a reward that is rare may still come."""
 LEAST_WRONG = 5
+LEAST_FALL = 0.05
+"""Of the largest entropy."""
 UNDECIDED = 0.9
 """A policy with this share of the largest entropy has not learnt which action is better."""
 _TINY = 1e-6
@@ -42,7 +44,8 @@ class Problem(NamedTuple):
 
 def empty() -> dict[str, Any]:
     """What is kept of a policy of which nothing was seen yet."""
-    return {"steps": 0, "since": 0, "value": None, "varies": False, "wrong": [], "entropies": []}
+    kept = {"steps": 0, "since": 0, "value": None, "varies": False, "loses": False}
+    return {**kept, "wrong": [], "entropies": []}
 
 
 def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
@@ -57,6 +60,7 @@ def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
     is_other = max(abs(lowest - before), abs(highest - before)) > _TINY
     kept["varies"] = kept["varies"] or is_other
     kept["value"] = before
+    kept["loses"] = kept["loses"] or lowest < -_TINY  # a weight of a label is never below 0
     kept["wrong"] = [*kept["wrong"], seen.step][:LEAST_WRONG] if policy["bonus"] < 0 else []
     share = policy["entropy"] / math.log(max(policy["choices"], 2))
     (now,) = rounded([share])
@@ -66,8 +70,8 @@ def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
 
 def found(kept: Mapping[str, Any], step: int, *, at_end: bool = False) -> Iterator[Problem]:
     """Yield what is wrong, once there are enough steps."""
-    if len(kept["wrong"]) == LEAST_WRONG and kept["entropies"][1] < kept["entropies"][0]:
-        first, now = kept["entropies"]
+    first, now = kept["entropies"] or (0.0, 0.0)
+    if kept["loses"] and len(kept["wrong"]) == LEAST_WRONG and now <= first - LEAST_FALL:
         yield Problem(
             "policy collapse",
             kept["wrong"][0],

@@ -56,6 +56,8 @@ def test_an_entropy_that_is_added_to_the_loss_is_found():
     "policy",
     [
         {"entropy": 1.3},  # it does not fall
+        {"entropy": lambda step: 1.3 - step / 200},  # or hardly
+        {"lowest": 0.5, "highest": 2.0},  # weights of labels, whose entropy is made small on purpose
         {"bonus": 0.0},  # in two parts, of different signs
         {"bonus": lambda step: -1.0 if step % 5 else 1.0},
     ],
