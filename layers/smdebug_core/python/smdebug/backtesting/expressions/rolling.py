@@ -20,6 +20,14 @@ _STATISTICS: Mapping[str, tuple[Callable[..., Matrix], Callable[..., Matrix]]] =
     "rolling_max": (np.max, np.nanmax),
     "rolling_std": (np.std, np.nanstd),
 }
+_AT_ONCE = 256
+"""Steps whose medians are computed together, or four windows if these are more."""
+_BIT_AT = np.argsort(
+    1 - np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"),
+    axis=1,
+    kind="stable",
+).astype(np.uint8)
+"""The bits that are set in each byte, from the lowest."""
 NAMES = (*_STATISTICS, "rolling_median")
 
 
@@ -37,46 +45,91 @@ def rolled(name: str, values: Matrix, steps: int) -> Matrix:
 
 
 def rolling_median(values: Matrix, steps: int) -> Matrix:
-    """Return the median of the last steps up to each.
-
-    Each value is replaced by its rank in the run, and the median's rank is searched by halves, in all runs
-    together. That takes a tenth of the time of sorting each window.
-    """
-    runs, length = values.shape
-    order = np.argsort(values, axis=1, kind="stable")  # NaN comes last
-    ordered = np.take_along_axis(values, order, axis=1)
-    ranks = np.empty((length, runs), np.uint16 if length < 1 << 15 else np.uint32)
-    ranks[order.T, np.arange(runs)] = np.arange(length, dtype=ranks.dtype)[:, None]
-    numbers = length - np.isnan(values).sum(axis=1)
-    is_number = ranks < numbers
-    window = np.empty((min(steps, length), runs), ranks.dtype)
-    count = np.zeros(runs, np.int64)
-    each = np.arange(runs)
+    """Return the median of the last steps up to each."""
+    length = values.shape[1]
+    most = max(_AT_ONCE, 4 * steps)
     found = np.empty(values.shape)
-    for at in range(length):
-        if at >= steps:
-            count -= is_number[at - steps]
-        count += is_number[at]
-        window[at % steps] = ranks[at]
-        used = window[: at + 1]
-        lower = _ranked(used, np.maximum(count - 1, 0) >> 1, length)
-        is_even = count & 1 == 0
-        upper = np.where(is_even, _ranked(used, count >> 1, length), lower) if is_even.any() else lower
-        median = (ordered[each, lower] + ordered[each, upper]) / 2
-        found[:, at] = np.where(count > 0, median, np.nan)
+    begin = 0
+    while begin < length:
+        first = max(0, begin - steps + 1)
+        end = min(length, first + most)
+        found[:, begin:end] = _medians(values[:, first:end], steps)[:, begin - first :]
+        begin = end
     return found
 
 
-def _ranked(window: NDArray[Any], place: NDArray[np.int64], length: int) -> NDArray[Any]:
-    """Return the rank that is at that place of each column, if it were sorted."""
-    kind = window.dtype  # two ranks can be added in it
-    counts = np.uint8 if len(window) < 1 << 8 else np.uint32
-    before = place.astype(counts)
-    low = np.zeros(window.shape[1], kind)
-    high = np.full(window.shape[1], length - 1, kind)
-    for _ in range((length - 1).bit_length()):
-        middle = (low + high) >> 1
-        is_enough = (window <= middle).view(np.uint8).sum(axis=0, dtype=counts) > before
-        high = np.where(is_enough, middle, high)
-        low = np.where(is_enough, low, np.minimum(middle + 1, high))
-    return low
+def _medians(values: Matrix, steps: int) -> Matrix:
+    """Return the median of the last steps up to each, of one part of the steps.
+
+    Each value is replaced by its rank in the part. The window is the set of ranks in it, a bit for each, in
+    all runs together: a step changes two bits, and the rank in the middle is found by counting bits. That
+    takes less than half the time of searching the ranks of a window of 50, and 24 times less of one of 3,000.
+    """
+    runs, length = values.shape
+    ordered, ranks, is_number = _ranked(values)
+    blocks = ranks >> 3
+    blocks[~is_number] = length // 8 + 1
+    bits = np.where(is_number, np.uint8(1) << (ranks & 7).astype(np.uint8), np.uint8(0))
+    window = _RanksInWindow(runs, length, min(steps, length))
+    count = np.zeros(runs, np.int64)
+    row = np.arange(runs) * length
+    found = np.empty(values.shape)
+    for at in range(length):
+        if at >= steps:
+            window.remove(blocks[at - steps], bits[at - steps])
+            count -= is_number[at - steps]
+        window.add(blocks[at], bits[at])
+        count += is_number[at]
+        low = high = ordered.take(row + window.at(np.maximum(count - 1, 0) >> 1))
+        is_even = count & 1 == 0
+        if is_even.any():
+            high = np.where(is_even, ordered.take(row + window.at(count >> 1)), low)
+        found[:, at] = np.where(count > 0, (low + high) / 2, np.nan)
+    return found
+
+
+def _ranked(values: Matrix) -> tuple[Matrix, NDArray[Any], NDArray[np.bool_]]:
+    """Return the ordered values, one run behind the other; by step, their ranks and which are numbers."""
+    runs, length = values.shape
+    order = np.argsort(values, axis=1, kind="stable")  # NaN comes last
+    ranks = np.empty((length, runs), np.min_scalar_type(length))
+    ranks[order.T, np.arange(runs)] = np.arange(length, dtype=ranks.dtype)[:, None]
+    numbers = length - np.isnan(values).sum(axis=1)
+    return np.take_along_axis(values, order, axis=1).ravel(), ranks, ranks < numbers
+
+
+class _RanksInWindow:
+    """Which ranks are in the window of each run: eight to a block, a bit for each."""
+
+    def __init__(self, runs: int, length: int, steps: int):
+        blocks = length // 8 + 1
+        self._most = length - 1
+        self._runs = np.arange(runs)
+        self._bits = np.zeros((blocks + 1) * runs, np.uint8)
+        """Of each block, of one run behind the other; the last block is that of NaN, and without bits."""
+        self._below = np.zeros((blocks + 1, runs), np.min_scalar_type(steps))
+        """How many ranks are in the blocks before each."""
+        self._after = np.arange(1, blocks + 1, dtype=np.min_scalar_type(blocks + 1))[:, None]
+
+    def add(self, blocks: NDArray[Any], bits: NDArray[np.uint8]) -> None:
+        """Add a rank to each run."""
+        self._below[1:] += (blocks < self._after).view(np.uint8)
+        self._bits[self._places(blocks)] ^= bits
+
+    def remove(self, blocks: NDArray[Any], bits: NDArray[np.uint8]) -> None:
+        """Remove a rank from each run."""
+        self._below[1:] -= (blocks < self._after).view(np.uint8)
+        self._bits[self._places(blocks)] ^= bits
+
+    def at(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rank at that place of each run; any, if there are fewer."""
+        before = self._below[1:] <= place.astype(self._below.dtype)
+        block = before.view(np.uint8).sum(axis=0, dtype=self._after.dtype).astype(np.int64)
+        places = self._places(block)
+        inside = place - self._below.take(places)
+        bit = _BIT_AT.take((self._bits.take(places).astype(np.int64) << 3) + inside, mode="clip")
+        ranks: NDArray[np.int64] = np.minimum((block << 3) + bit, self._most)
+        return ranks
+
+    def _places(self, blocks: NDArray[Any]) -> NDArray[np.int64]:
+        return blocks.astype(np.int64) * len(self._runs) + self._runs

@@ -19,8 +19,8 @@ from smdebug.backtesting.rows import FOUND, NOT_CHECKED, PASSED, Row
 
 Array = NDArray[Any]
 
-_MOST_NUMBERS = 1 << 21
-"""In one matrix: what is computed at a time."""
+_MOST_NUMBERS = 1 << 19
+"""In one matrix: what is computed at a time, so that most of it stays in the processor's caches."""
 
 ColumnsOfRun = Mapping[str, Values]
 
