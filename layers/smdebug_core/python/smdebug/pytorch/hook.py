@@ -45,6 +45,7 @@ from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     InGraph,
     called_from_an_optimizer,
     called_to_generate,
+    kept_out_of_graphs,
 )
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
@@ -295,6 +296,7 @@ class Hook(FrameworkHook):
         self._finish_step()
         super().end_step(interrupted=interrupted)
 
+    @kept_out_of_graphs
     def before_forward(self, module: nn.Module, in_graph: InGraph = InGraph.NOTHING) -> None:
         """Begin a step, as the model is about to be called, unless the user begins them."""
         try:

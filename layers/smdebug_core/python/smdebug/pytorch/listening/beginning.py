@@ -20,11 +20,10 @@ from smdebug.pytorch.listening.callbacks import (
     Callback,
     InGraph,
     WatchingHook,
-    is_about_to_compile,
+    compiler,
     is_compiling,
     is_exporting,
     is_tracing,
-    kept_out_of_graphs,
     not_compiled,
     run_alone_as_it_is,
 )
@@ -59,7 +58,8 @@ class BeforeForward(Callback):
                 elif how == _BY_BREAK:
                     _outside_the_graph(self, module)
         elif not is_tracing():
-            _as_it_is(self.hook, module, InGraph.LAYERS if is_about_to_compile() else InGraph.NOTHING)
+            compiles = compiler() not in (None, False)  # what is called next, or runs it as a graph
+            self.hook.before_forward(module, InGraph.LAYERS if compiles else InGraph.NOTHING)
 
     def in_graph(self, module: nn.Module) -> None:
         """Begin a step, called by the operator."""
@@ -109,12 +109,6 @@ def _tracing() -> tuple[bool, bool, Any] | None:
             found = bool(getattr(tracer, "export", False)), bool(tracer.one_graph), tracer.f_code
         frame = frame.f_back
     return found
-
-
-@kept_out_of_graphs
-def _as_it_is(hook: BeginningHook, module: nn.Module, in_graph: InGraph) -> None:
-    """Begin a step outside of graphs."""
-    hook.before_forward(module, in_graph)
 
 
 @not_compiled

@@ -30,10 +30,10 @@ except ImportError:  # PyTorch 2.1
     _set_strategy = None
 
 try:
-    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _compiler
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback as compiler
 except ImportError:  # before PyTorch 2.6
 
-    def _compiler() -> Any:
+    def compiler() -> Any:
         return None
 
 
@@ -182,11 +182,6 @@ def run_alone_as_it_is(function: Called) -> Called:
         code: Any = function.__code__
         _set_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
     return function
-
-
-def is_about_to_compile() -> bool:
-    """Return whether what is called next is compiled, or runs as a graph."""
-    return _compiler() not in (None, False)
 
 
 class Callback:
