@@ -30,10 +30,10 @@ except ImportError:  # PyTorch 2.1
     _set_strategy = None
 
 try:
-    from torch._C._dynamo.eval_frame import get_eval_frame_callback as compiler
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _compiler
 except ImportError:  # before PyTorch 2.6
 
-    def compiler() -> Any:
+    def _compiler() -> Any:
         return None
 
 
@@ -41,6 +41,8 @@ from smdebug.pytorch.listening.gradients import Gradients
 
 is_tracing: Callable[[], bool] = _is_tracing
 """Whether `torch.jit.trace` calls, for which numbers are tensors."""
+compiler: Callable[[], Any] = _compiler
+"""What compiles the functions that are called next; None or False if they run as they are."""
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
