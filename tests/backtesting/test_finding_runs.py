@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from smdebug.backtesting.finding_runs import RunListing, find_runs
 from smdebug.exceptions import MissingCollectionFiles
+from smdebug.storage import open_storage
+from smdebug.storage.folders import folders_in
 from tests.backtesting.many_runs import make_run
 
 
@@ -42,3 +45,16 @@ def test_a_closed_listing_ends(runs: Path):
     listing = RunListing([str(runs)])
     listing.close()
     assert list(listing) == []
+
+
+def test_a_folder_of_many_runs_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for number in range(30):
+        (tmp_path / f"run-{number:02}" / "collections").mkdir(parents=True)
+        (tmp_path / f"run-{number:02}" / "collections" / "a.json").touch()
+    (tmp_path / "empty" / "below").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    read: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: read.append(str(path).rstrip("/")) or scandir(path))
+    assert list(folders_in(open_storage(tmp_path))) == [f"run-{number:02}" for number in range(30)]
+    assert read.count(str(tmp_path)) == 1

@@ -139,6 +139,12 @@ class FolderStorage:
                 tag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
                 yield Version(key, status.st_size, tag)
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names of the folders directly below `prefix` that have any key: it is read once for all of them."""
+        for key in self._sorted_entries(checked_prefix(prefix), ""):
+            if key[-1] == "/" and next(self._keys_in(key, key, ""), None) is not None:
+                yield key[len(prefix) : -1]
+
     # Writing
 
     def write(self, key: str, data: Buffer) -> None:
@@ -229,23 +235,7 @@ class FolderStorage:
         self._refuse_outside(folder)
 
     def _keys_in(self, folder: str, prefix: str, start_after: str) -> Iterator[str]:
-        path = self._beginning + folder
-        try:
-            stamp = stamp_of(path)
-            entries = self._memory.unchanged(path, stamp, start_after)
-            if entries is None:
-                entries = self._entries(path, folder, start_after)
-                self._memory.note(path, stamp, start_after, entries)
-        except FileNotFoundError:
-            return
-        except NotADirectoryError as error:
-            if os.path.isfile(self._root):
-                raise storage_error(error, self._root) from error
-            return
-        except OSError as error:
-            raise reading_error(error, path) from error
-        # A folder sorts by its name and `/`, like its keys.
-        for key in sorted(entries):
+        for key in self._sorted_entries(folder, start_after):
             # A folder that sorts before `start_after` and is not part of it has no later keys.
             if key <= start_after and not (key[-1] == "/" and start_after.startswith(key)):
                 continue
@@ -254,6 +244,25 @@ class FolderStorage:
                     yield key
             elif key.startswith(prefix) or prefix.startswith(key):
                 yield from self._keys_in(key, prefix, start_after)
+
+    def _sorted_entries(self, folder: str, start_after: str) -> Sequence[str]:
+        """Return the entries of a folder as keys; a folder sorts by its name and `/`, like its keys."""
+        path = self._beginning + folder
+        try:
+            stamp = stamp_of(path)
+            entries = self._memory.unchanged(path, stamp, start_after)
+            if entries is None:
+                entries = self._entries(path, folder, start_after)
+                self._memory.note(path, stamp, start_after, entries)
+        except FileNotFoundError:
+            return ()
+        except NotADirectoryError as error:
+            if os.path.isfile(self._root):
+                raise storage_error(error, self._root) from error
+            return ()
+        except OSError as error:
+            raise reading_error(error, path) from error
+        return sorted(entries)
 
     def _entries(self, path: str, folder: str, start_after: str) -> Sequence[str]:
         """Return the entries of a folder as keys, without most of those before `start_after`."""
