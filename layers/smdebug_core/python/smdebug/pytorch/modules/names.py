@@ -33,9 +33,7 @@ class Layer(NamedTuple):
 
 def unwrapped(module: nn.Module) -> nn.Module:
     """Return the user's own module, without its wrappers."""
-    while (inner := _inside(module)) is not None:
-        module = inner
-    return module
+    return _unwrapped(module)[0]
 
 
 def class_name(module: nn.Module) -> str:
@@ -74,37 +72,32 @@ def name_of(module: Any) -> str | None:
 def _layers_in(
     module: nn.Module, path: str, root: str, is_in_graph: bool, seen: set[nn.Module]
 ) -> Iterator[Layer]:
-    own = unwrapped(module)
+    own, is_wrapped = _unwrapped(module)
     if own in seen:
         return
     seen.add(own)
     is_compiled = own._compiled_call_impl is not None
     hidden = is_in_graph or (is_compiled and not _CALLS_HOOKS)
     yield Layer(path or root, module, hidden)
-    hides = hidden or is_compiled or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
+    hides = hidden or is_compiled or is_wrapped or isinstance(own, torch.jit.ScriptModule)
     for name, child in own._modules.items():
         if child is not None:
             yield from _layers_in(child, f"{path}.{name}" if path else name, root, hides, seen)
 
 
-def _inside(module: nn.Module) -> nn.Module | None:
-    if isinstance(module, _BY_MODULE):
-        inner: Any = module.module
-        return inner if isinstance(inner, nn.Module) else None
-    parts = module._modules  # a scripted module has no real dict
-    for name in _WRAPPED:
-        if name in parts and (wrapped := parts[name]) is not None:
-            return wrapped
-    return None
-
-
-def _is_compiled(module: nn.Module) -> bool:
-    inner: nn.Module | None = module
-    while inner is not None:
-        if _COMPILED in inner._modules:
-            return True
-        inner = _inside(inner)
-    return False
+def _unwrapped(module: nn.Module) -> tuple[nn.Module, bool]:
+    """Return the user's own module, and whether one of its wrappers is a compiled one."""
+    is_compiled = False
+    while True:
+        parts = module._modules  # a scripted module has no real dict
+        inner: Any = module.module if isinstance(module, _BY_MODULE) else None
+        for name in _WRAPPED:
+            if inner is None and name in parts:
+                inner = parts[name]
+                is_compiled = is_compiled or name == _COMPILED
+        if not isinstance(inner, nn.Module):
+            return module, is_compiled
+        module = inner
 
 
 def _clean(path: str) -> str:
