@@ -72,7 +72,7 @@ class BundleWriter:
             self._count(version)
             self._files[version.key] = version, content
 
-    def packed(self) -> memoryview:
+    def packed(self) -> bytes:
         """Return the bundle, without files that are damaged in the earlier one."""
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -82,7 +82,7 @@ class BundleWriter:
                 member.compress_type = zipfile.ZIP_DEFLATED
                 member.comment = version.tag.encode()
                 archive.writestr(member, content)
-        return file.getbuffer()
+        return file.getvalue()
 
     def _contents(self) -> Iterator[tuple[Version, bytes]]:
         for version, content in self._files.values():
