@@ -7,14 +7,19 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import types
 from dataclasses import replace
 
 import smdebug
+from smdebug.companion import sinks as feeds
+from smdebug.runs.evaluation.following import Following
+from smdebug.runs.opening import open_run
 from smdebug.saving.process.sinks import ScriptRuns
 from smdebug.sinks.pipe import PipeSink, deliver_from
 from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, RunRecord, from_line
 from smdebug.sinks.sink import SinkChoice
+from smdebug.sinks.targets.json_lines import LineSink
 from tests.sinks.made import DIAGNOSIS, NUMBERS, OPENED, RUN, failing_run
 
 TRAINING = """
@@ -74,6 +79,35 @@ def test_a_sink_that_cannot_be_written_is_mentioned_and_the_run_is_whole(tmp_pat
     assert "a.jsonl: it cannot be written: File exists" in done.stderr
     assert f"Send it again: smdebug export jsonl {tmp_path / 'run'}" in done.stderr
     assert len(smdebug.diagnose(str(tmp_path / "run")).issues) == 1
+
+
+def test_a_tool_that_hangs_keeps_no_other_from_ending_its_run(tmp_path, monkeypatch):
+    release, ended = threading.Event(), threading.Event()
+
+    class Hanging(LineSink):
+        def begin(self, run: RunRecord) -> None:
+            assert release.wait(60)
+
+    class Ending(LineSink):
+        def end(self, *, is_complete: bool = True) -> None:
+            super().end(is_complete=is_complete)
+            ended.set()
+
+    kinds = {"otlp": Hanging, "jsonl": Ending}
+    monkeypatch.setattr(
+        feeds, "sink_for", lambda choice, **_: kinds[choice.name](str(tmp_path / choice.target))
+    )
+    said: list[str] = []
+    feed = feeds.SinkFeed([{"name": "otlp", "target": "h"}, {"name": "jsonl", "target": "a"}], said.append)
+    following = Following(open_run(failing_run(tmp_path / "run")))
+    feed.advance(following, following.advance())
+    finishing = threading.Thread(target=feed.finish, args=(following, 60.0))
+    finishing.start()
+    try:
+        assert ended.wait(50)
+    finally:
+        release.set()
+        finishing.join()
 
 
 class OpenRun:

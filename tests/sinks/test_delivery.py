@@ -78,7 +78,7 @@ def test_a_tool_that_hangs_delays_nobody_and_its_loss_is_said_once():
     assert not delivery.finish(0.0)
     assert said == [
         "smdebug: Tool at http://host: 1,000 numbers, 1 message about a problem and the diagnosis did not "
-        "arrive. The run has all of it. Send it again: smdebug export tool a"
+        "arrive: it has not answered in time. The run has all of it. Send it again: smdebug export tool a"
     ]
     gate.set()
 
@@ -160,6 +160,26 @@ def test_a_tool_that_is_down_at_the_end_is_asked_once_more_and_then_given_up():
     delivery.put([OPENED])
     assert not delivery.finish(SECONDS)
     assert any("1 message about a problem did not arrive" in text for text in said)
+
+
+def test_a_tool_that_was_away_and_hangs_at_the_end_keeps_its_reason():
+    gate = threading.Event()
+
+    class Away(Tool):
+        def begin(self, run: RunRecord) -> None:
+            if self.is_asked.is_set():
+                self.has_received.set()
+                assert gate.wait(SECONDS)
+            self.is_asked.set()
+            raise SinkUnavailable("Tool", "it answers too slowly")
+
+    tool, said = Away(), []
+    delivery = delivery_to(tool, said)
+    delivery.put([OPENED, OPENED])
+    assert tool.has_received.wait(SECONDS)
+    assert not delivery.finish(0.0)
+    assert "2 messages about problems did not arrive: it answers too slowly. The run" in said[1]
+    gate.set()
 
 
 def test_what_arrived_otherwise_is_said_at_the_end_without_secrets():

@@ -53,3 +53,17 @@ def test_every_kind_can_be_made_without_its_library():
     made = [sink_for(SinkChoice(name, "somewhere")) for name in KINDS]
     assert len(made) == len(KINDS)
     assert all(sink.place and sink.notes == [] for sink in made)
+
+
+@pytest.mark.parametrize(
+    ("sink", "run_id", "words"),
+    [
+        ("mlflow", "", "mlflow a"),
+        ("mlflow:http://host:5000", "", "mlflow a --to http://host:5000"),
+        ("mlflow:http://host:5000", "7f", "mlflow a --to http://host:5000 --into 7f"),
+        ("wandb:my project", "", "wandb a --to 'my project'"),
+        ("jsonl:all.jsonl", "", "jsonl a"),  # an export replaces the file, which has lines of other runs
+    ],
+)
+def test_the_command_that_sends_a_run_again_names_the_same_place(sink, run_id, words):
+    assert choice_of(sink).export_command("a", run_id) == f"smdebug export {words}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -75,6 +79,54 @@ def test_a_run_arrives_with_its_numbers_problems_and_report(run, store):
     assert tags["smdebug.path"] == str(run)
     names = {file.path for file in client.list_artifacts(sink.run_id, "smdebug")}
     assert names == {"smdebug/report.html", "smdebug/diagnosis.json"}
+
+
+def test_a_run_arrives_at_a_real_server_of_its_own(run, tmp_path):
+    """The store of the other tests is the client's; this one is reached over HTTP, artifacts included."""
+    with tracking_server(tmp_path) as address:
+        sink = tool_sink("mlflow", address)
+        send_run(run, sink)
+        client = mlflow.MlflowClient(tracking_uri=address)
+        made = client.get_run(sink.run_id)
+        losses = history(client, sink.run_id, "training/loss")
+        names = {file.path for file in client.list_artifacts(sink.run_id, "smdebug")}
+        with pytest.raises(SinkRefused, match=r"No experiment|not exist|not found"):
+            MlflowSink(address, "0" * 32).begin(RUN)  # the run of somebody's script, which was deleted
+    assert made.info.status == "FINISHED"
+    assert "NaN" in made.data.tags["smdebug.problem.1"]
+    assert list(losses) == list(range(30))
+    assert math.isnan(losses[25])
+    assert names == {"smdebug/report.html", "smdebug/diagnosis.json"}
+    assert sink.notes == []
+
+
+@contextmanager
+def tracking_server(folder: Path) -> Iterator[str]:
+    """MLflow's own server, with its database and its artifacts in the folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--workers", "1"]
+    command += ["--artifacts-destination", str(folder / "artifacts")]
+    with (
+        (folder / "server.log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, start_new_session=True) as process,
+    ):
+        address = f"http://127.0.0.1:{port}"
+        try:
+            wait_until(lambda: answers(f"{address}/health"))
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)  # and its worker
+
+
+def answers(address: str) -> bool:
+    try:
+        with urlopen(address, timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 def test_what_the_run_has_logged_arrives_as_files(run, store):
@@ -167,7 +219,7 @@ def wait_until(holds) -> None:
 
 
 @contextmanager
-def server(status: int, release: threading.Event | None = None) -> Iterator[str]:
+def server(status: int, release: threading.Event | None = None, body: bytes = b"no") -> Iterator[str]:
     """A server that gives every request the same answer, or none until it is released."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -176,9 +228,9 @@ def server(status: int, release: threading.Event | None = None) -> Iterator[str]
                 release.wait(60)
                 return
             self.send_response(status)
-            self.send_header("Content-Length", "2")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(b"no")
+            self.wfile.write(body)
 
         do_GET = do_POST  # noqa: N815
 
@@ -208,6 +260,37 @@ def server(status: int, release: threading.Event | None = None) -> Iterator[str]
 def test_what_a_server_answers_decides_who_has_to_act(monkeypatch, status, error, text):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with server(status) as address, pytest.raises(error, match=text):
+        MlflowSink(address).begin(RUN)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "text"),
+    [
+        (
+            401,
+            b'{"message": "Unauthorized"}',
+            SinkRefused,
+            r"refuses the credentials \(401\).*MLFLOW_TRACKING",
+        ),
+        (403, b'{"message": "Forbidden"}', SinkRefused, r"refuses the credentials \(403\)"),
+        (404, b'{"detail": "Not Found"}', SinkRefused, "no tracking server of MLflow"),
+        (
+            503,
+            b'{"message": "Service Unavailable"}',
+            SinkUnavailable,
+            "cannot be reached|Service Unavailable",
+        ),
+        (
+            404,
+            b'{"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "Run x not found"}',
+            SinkRefused,
+            "Run x not found",
+        ),
+    ],
+)
+def test_what_a_gateway_answers_in_json_is_not_taken_for_the_server(monkeypatch, status, body, error, text):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with server(status, body=body) as address, pytest.raises(error, match=text):
         MlflowSink(address).begin(RUN)
 
 

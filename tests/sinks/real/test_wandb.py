@@ -17,6 +17,7 @@ from smdebug.export.sending import send_run, tool_sink
 from smdebug.importing.formats.leveldb_log import records_in
 from smdebug.importing.records import Details
 from smdebug.sinks.targets.wandb import WandbSink
+from tests.sinks.collector import collector
 from tests.sinks.made import FILE, RUN, failing_run
 
 wandb = pytest.importorskip("wandb", reason="make test-sinks runs it")
@@ -142,6 +143,19 @@ def test_a_server_that_cannot_be_reached_is_unavailable(monkeypatch):
     monkeypatch.setattr("smdebug.sinks.targets.wandb._SECONDS_TO_BEGIN", 3)
     with pytest.raises(SinkUnavailable, match="cannot be reached"):
         WandbSink().begin(RUN)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"errors": [{"message": "user is not logged in"}]}', b'{"message": "Unauthorized"}'],
+    ids=["W&B", "a gateway"],
+)
+def test_refused_credentials_are_named_and_not_tried_again(monkeypatch, body):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with collector(401, body) as gateway:
+        monkeypatch.setenv("WANDB_BASE_URL", gateway.address)
+        with pytest.raises(SinkRefused, match="refuses the credentials: set WANDB_API_KEY"):
+            WandbSink().begin(RUN)
 
 
 def test_a_client_that_is_too_old_is_refused_with_the_version(monkeypatch):

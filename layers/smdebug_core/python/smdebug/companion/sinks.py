@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +20,7 @@ from smdebug.sinks.sink import KINDS, RunSink, SinkChoice
 from smdebug.sinks.targets import sink_for
 
 LAST_SECONDS = 60.0
-"""How long the tools may take for what is left at the end."""
+"""How long the tools may take, all together, for what is left at the end."""
 _KEEP_FILES = ("mlflow", "wandb", "trackio")
 
 
@@ -55,13 +55,17 @@ class SinkFeed:
         self._put([*self._numbers.rest(), diagnosis_record(following)])
         if any(setting["name"] in _KEEP_FILES for setting in self._settings):
             self._put(self._report_of(following))
+        for delivery in self._deliveries:  # all at once: no tool waits for another one
+            delivery.close(is_complete=following.trial.loaded_all_steps)
+        until = time.monotonic() + seconds
         for delivery in self._deliveries:
-            delivery.finish(seconds, is_complete=following.trial.loaded_all_steps)
+            delivery.finish(max(0.0, until - time.monotonic()), is_complete=following.trial.loaded_all_steps)
 
     def _begin(self, following: Following) -> None:
         run = run_record(following.trial)
         for setting in self._settings:
-            again = shlex.join(["smdebug", "export", setting["name"], run.path])
+            choice = SinkChoice(setting["name"], setting.get("target", ""))
+            again = choice.export_command(run.path, setting.get("run_id", ""))
             self._deliveries.append(Delivery(_sink_of(setting), run, self._report, again=again))
 
     def _put(self, records: Sequence[Record]) -> None:

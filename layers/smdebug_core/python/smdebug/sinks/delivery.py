@@ -21,6 +21,7 @@ MOST_NUMBERS = 200_000
 """How many numbers may wait; then the oldest are lost. Problems and the diagnosis are never dropped."""
 _BATCH = 10_000
 _ONCE = ("diagnosis", "report")
+_SEVERAL = {"message about a problem": "messages about problems"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 
 
@@ -51,6 +52,7 @@ class Delivery:
         self._is_closing = False
         self._has_given_up = False
         self._is_complete = True
+        self._away = ""
         self._thread = threading.Thread(target=self._deliver, name="smdebug-sink", daemon=True)
         self._thread.start()
 
@@ -67,15 +69,21 @@ class Delivery:
                 self._drop_oldest()
             self._changed.notify_all()
 
-    def finish(self, seconds: float, *, is_complete: bool = True) -> bool:
-        """Deliver what is left, for at most so long; say what was lost. Return whether all was delivered."""
+    def close(self, *, is_complete: bool = True) -> None:
+        """End the run in the tool once the rest is delivered; return at once."""
         with self._changed:
             self._is_closing = True
             self._is_complete = is_complete
             self._changed.notify_all()
+
+    def finish(self, seconds: float, *, is_complete: bool = True) -> bool:
+        """Deliver what is left, for at most so long; say what was lost. Return whether all was delivered."""
+        self.close(is_complete=is_complete)
         self._thread.join(seconds)
+        reason = ""
         with self._changed:
             if self._thread.is_alive():
+                reason = f": {self._away or 'it has not answered in time'}"
                 self._has_given_up = True
                 for record in (*self._on_the_way, *self._waiting):
                     self._lose(record)
@@ -83,7 +91,9 @@ class Delivery:
                 self._lost.setdefault("", 0)
             lost = dict(self._lost)
         if lost:
-            self._report(f"smdebug: {self._sink.place}: {_in_words(lost)} did not arrive.{self._remedy()}")
+            self._report(
+                f"smdebug: {self._sink.place}: {_in_words(lost)} did not arrive{reason}.{self._remedy()}"
+            )
         for note in self._sink.notes:
             self._report(f"smdebug: {redacted(note)}")
         return not lost
@@ -134,6 +144,7 @@ class Delivery:
             was_closing = self._is_closing
             try:
                 deliver()
+                self._away = ""
                 return True
             except SinkUnavailable as error:
                 reason = redacted(error.problem)
@@ -143,6 +154,7 @@ class Delivery:
                 if not has_said:
                     has_said = True
                     self._report(f"smdebug: {self._sink.place}: {reason}. It is tried again")
+                self._away = reason
             except SinkRefused as error:
                 self._give_up(redacted(error.problem))
                 return False
@@ -191,6 +203,10 @@ def _kind(record: Record) -> str:
 
 def _in_words(lost: dict[str, int]) -> str:
     known = ((kind, count) for kind, count in lost.items() if kind and count)
-    parts = [f"the {kind}" if kind in _ONCE else counted(count, kind) for kind, count in known]
+    parts = [f"the {kind}" if kind in _ONCE else _counted(count, kind) for kind, count in known]
     *first, last = parts or ["the end of the run"]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def _counted(count: int, kind: str) -> str:
+    return f"{count:,} {_SEVERAL[kind]}" if count > 1 and kind in _SEVERAL else counted(count, kind)

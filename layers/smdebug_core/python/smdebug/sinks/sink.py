@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -76,6 +77,18 @@ class SinkChoice:
 
     def __str__(self) -> str:
         return f"{self.name}:{self.target}" if self.target else self.name
+
+    def export_command(self, run: str, run_id: str = "") -> str:
+        """Return the command that sends a saved run to this tool, into its run `run_id` if there is one.
+
+        A file is left out: those of a hook may have lines of several runs, and an export replaces its file.
+        """
+        words = ["smdebug", "export", self.name, run]
+        if self.target and not self.kind.ending:
+            words += ["--to", self.target]
+        if run_id:
+            words += ["--into", run_id]
+        return shlex.join(words)
 
 
 def choice_of(text: Any) -> SinkChoice:

@@ -107,6 +107,7 @@ class Companion:
         self._process: subprocess.Popen[bytes] | None = None
         self._place = place
         self._is_missed = False
+        self._tools = ", ".join(sink.kind.tool for sink in sinks)
         self._script_runs = ScriptRuns(sinks, place)
         settings = {
             "place": place,
@@ -163,7 +164,12 @@ class Companion:
             if code and not self._is_missed:
                 self._warn(code)
         except subprocess.TimeoutExpired:
-            get_logger().info("The evaluation of the last steps goes on in process %s", process.pid)
+            what = f"or what is sent to {self._tools} " if self._tools else ""
+            get_logger().info(
+                "The training waits no longer: the evaluation of the last steps %sgoes on in process %s",
+                what,
+                process.pid,
+            )
             self._script_runs.finish(0)
         except OSError as error:
             get_logger().warning("The evaluation beside the training has ended: %s", error)

@@ -7,7 +7,6 @@ the run of a script only within the script: its records come back through a pipe
 from __future__ import annotations
 
 import gc
-import shlex
 import sys
 import threading
 from collections.abc import Sequence
@@ -42,6 +41,7 @@ class ScriptRuns:
     def __init__(self, choices: Sequence[SinkChoice], place: str):
         self._place = place
         self._relayed: RunSink | None = None
+        self._again = ""
         self._thread: threading.Thread | None = None
         self.settings = [self._setting(choice) for choice in choices]
         """The sinks, as the process beside the training is told of them."""
@@ -55,10 +55,9 @@ class ScriptRuns:
         """Deliver what comes back, on a thread."""
         if self._relayed is None:
             return
-        again = shlex.join(["smdebug", "export", "wandb", self._place])
         self._thread = threading.Thread(
             target=deliver_from,
-            args=(stream, self._relayed, get_logger().warning, again, LAST_SECONDS),
+            args=(stream, self._relayed, get_logger().warning, self._again, LAST_SECONDS),
             name="smdebug-script-run",
             daemon=True,
         )
@@ -70,9 +69,7 @@ class ScriptRuns:
             self._thread.join(seconds)
             if self._thread.is_alive():
                 get_logger().warning(
-                    "W&B: what is found after the training does not arrive. Send it again: "
-                    "smdebug export wandb %s",
-                    self._place,
+                    "W&B: what is found after the training does not arrive. Send it again: %s", self._again
                 )
 
     def _setting(self, choice: SinkChoice) -> dict[str, str]:
@@ -83,7 +80,7 @@ class ScriptRuns:
             elif choice.name == "trackio" and not choice.target and (project := _trackio_project()):
                 setting["target"] = project
             elif choice.name == "wandb" and (run := _wandb_run()) is not None:
-                self._relayed = sink_for(choice, run=run)
+                self._relayed, self._again = sink_for(choice, run=run), choice.export_command(self._place)
                 setting["relayed"] = "yes"
         except Exception as error:  # noqa: BLE001 - a tool may be in any state; it gets a run of its own
             get_logger().debug("The script's run of %s is not known: %r", choice.kind.tool, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,11 @@ MOST_IN_TAG = 500
 OLDEST = (2, 10)
 _FORBIDDEN = r"[^\w.\- /]|(?<=/)(?:\.{1,2}(?=/|$)|/)|/$"
 _LONGEST_NAME = 250
+_WORDS = {
+    401: r"\b401\b|unauthori[sz]ed|not authori[sz]ed|authenticat|credential|token",
+    403: r"\b403\b|forbidden|permission|access denied",
+    404: r"\b404\b|not found|no route",
+}
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 """Unless the environment says otherwise: by default MLflow retries for minutes."""
 
@@ -192,13 +198,17 @@ class MlflowSink:
     def _error_of(self, error: Any) -> SinkRefused | SinkUnavailable:
         status = error.get_http_status_code()
         reason = redacted(str(error).partition("\n")[0])[:300]
+        answer = getattr(error, "json", None)
+        is_of_gateway = isinstance(answer, dict) and "error_code" not in answer
+        if is_of_gateway:  # MLflow's client takes it for an error of the server
+            status = _status_in(answer)
         if status in (401, 403):
             return SinkRefused(
                 self.place,
                 f"it refuses the credentials ({status}). Set MLFLOW_TRACKING_TOKEN, or "
                 "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
             )
-        if error.error_code == "ENDPOINT_NOT_FOUND":
+        if error.error_code == "ENDPOINT_NOT_FOUND" or (is_of_gateway and status == 404):
             return SinkRefused(self.place, "it is no tracking server of MLflow, or one that is too old")
         if status < 500 and status != 429:
             return SinkRefused(self.place, reason)
@@ -206,6 +216,15 @@ class MlflowSink:
             slow = "timed out" in str(error)
             return SinkUnavailable(self.place, "it answers too slowly" if slow else "it cannot be reached")
         return SinkUnavailable(self.place, reason)
+
+
+def _status_in(answer: Any) -> int:
+    """Return the status that an answer in JSON speaks of. MLflow's client keeps its text alone."""
+    text = json.dumps(answer)
+    for status, words in _WORDS.items():
+        if re.search(words, text, re.IGNORECASE):
+            return status
+    return 500
 
 
 def _shortened(text: str) -> str:

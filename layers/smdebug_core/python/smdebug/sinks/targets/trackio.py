@@ -130,6 +130,8 @@ class TrackioSink:
                     "the credentials of Hugging Face are missing: set HF_TOKEN, or unset TRACKIO_SPACE_ID"
                 )
                 raise SinkRefused(self.place, problem) from error
+            if "TRACKIO_WRITE_TOKEN" in str(error):
+                raise SinkRefused(self.place, "the server needs a token: set TRACKIO_WRITE_TOKEN") from error
             reason = redacted(str(error).partition("\n")[0])[:300]
             raise SinkRefused(self.place, f"{type(error).__name__}: {reason}") from error
 

@@ -29,6 +29,8 @@ LONGEST_TITLE = 63
 _PROJECT = "smdebug"
 _STEP = "training_step"
 _SECONDS_TO_BEGIN = 30
+_REFUSAL = r"\b(401|403)\b|permission|not logged in|unauthori[sz]ed|forbidden|<no message>"
+"""An answer without a message is that of a gateway that refuses: a server that is down has a reason."""
 
 
 class WandbSink:
@@ -159,8 +161,8 @@ class WandbSink:
                 f"the run here and send it later ({reason.rstrip('.')})",
             )
         if type(error).__name__ == "CommError":
-            if re.search(r"\b(401|403)\b|permission", text, re.IGNORECASE):
-                return SinkRefused("W&B", f"it refuses the credentials: {reason}")
+            if re.search(_REFUSAL, text, re.IGNORECASE):
+                return SinkRefused("W&B", f"it refuses the credentials: set WANDB_API_KEY ({reason})")
             return SinkUnavailable("W&B", f"it cannot be reached: {reason}")
         return SinkRefused("W&B", f"{type(error).__name__}: {reason}")
 
