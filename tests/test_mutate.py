@@ -47,6 +47,7 @@ def edited(source: str) -> set[str]:
         ("if a:\n    f()\n", {"if (True):\n    f()\n", "if (False):\n    f()\n", "if a:\n    pass\n"}),
         ("def f(a=3): return g(a)", {"def f(a=4): return g(a)", "def f(a=3): return None"}),
         ("x = 'ä' + y - 0.5", {"x = 'ä' + y + 0.5", "x = 'ä' + y - 1.0"}),
+        ("x = y.reshape(-1, 2)", {"x = y.reshape(-1, 3)"}),
         ("'a docstring'\nlogger.warning('%d', 3)\nraise_it: int = all(x)", {
             "'a docstring'\nlogger.warning('%d', 3)\nraise_it: int = any(x)"
         }),
@@ -106,6 +107,26 @@ def test_a_process_that_a_test_starts_runs_the_edited_code(checkout, capsys):
     assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "started",
+    [
+        "code = f'from room.code import is_low; {check}'\n    paths = os.pathsep.join(sys.path)\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True, env={'PYTHONPATH': paths})",
+        "from room.code import is_low\n    child = os.fork()\n    if not child:\n        try:\n"
+        "            exec(check)\n            os._exit(0)\n        finally:\n            os._exit(1)\n"
+        "    assert not os.waitpid(child, 0)[1]",
+    ],
+    ids=["started", "forked"],
+)
+def test_a_test_whose_processes_alone_execute_an_edit_is_known_to(started, checkout, capsys):
+    (checkout / "room/code.py").write_text("def is_low(value):\n    return value < 3\n")
+    (checkout / "tests/room/test_code.py").write_text(
+        "import os, subprocess, sys\n\n\ndef test_it():\n"
+        f"    check = 'assert not is_low(3) and is_low(2)'\n    {started}\n"
+    )
+    assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
+
+
 def test_a_test_that_no_longer_ends_notices_the_edit(checkout, capsys, monkeypatch):
     monkeypatch.setattr(running, "LEAST_SECONDS", 0.5)
     (checkout / "room/code.py").write_text(
@@ -136,6 +157,28 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(checkout, monkeypatch):
         mutate.main(arguments)
     mutate.main(arguments)
     assert len(tried) == 4 + 3, "three of six were known"
+
+
+def test_a_changed_file_of_tests_alone_is_run_again_to_see_what_it_executes(checkout, monkeypatch):
+    traced = []
+    real = Copy.trace
+
+    def trace(copy, tests):
+        traced.append(sorted(tests))
+        return real(copy, tests)
+
+    monkeypatch.setattr(Copy, "trace", trace)
+    other = checkout / "tests/room/test_other.py"
+    other.write_text("def test_other():\n    pass\n")
+    arguments = ["room", "--count", "0", "--processes", "1"]
+    assert mutate.main(arguments) == 1
+    other.write_text("from room.code import unused\n\ndef test_other():\n    assert unused([1, 2]) == 2\n")
+    mutate.main(arguments)
+    assert traced == [
+        ["tests/room/test_code.py::test_is_in"],
+        ["tests/room/test_other.py::test_other"],
+        ["tests/room/test_other.py::test_other"],
+    ]
 
 
 def test_a_journal_keeps_what_was_found_and_forgets_it_with_other_sources(tmp_path):
@@ -196,7 +239,7 @@ def test_tests_that_fail_without_an_edit_are_said_and_nothing_is_tried(checkout)
 
 def test_each_room_has_code_and_tests():
     for room in ROOMS.values():
-        assert all((mutate.ROOT / folder).is_dir() for folder in (*room.code, *room.tests))
+        assert all((mutate.ROOT / path).exists() for path in (*room.code, *room.tests))
     assert room_of("migrating", mutate.ROOT) is not None
     assert room_of("nothing", mutate.ROOT) is None
 

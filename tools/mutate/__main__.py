@@ -117,13 +117,28 @@ def in_copies(
         yield from threads.map(do, tasks)
 
 
+def journals(room: Room, name: str) -> tuple[Journal, Journal]:
+    """Return what is known of the edits, and of the lines that each file of tests executes.
+
+    The first is forgotten with any other source, the second only with other code or helpers of the tests.
+    """
+    sources = modules_of([*room.code, "tests"])
+    helpers = [path for path in sources if not path.name.startswith("test_")]
+    folder = ROOT / "build" / "mutate"
+    return (
+        Journal(folder / name, fingerprint(ROOT, sources)),
+        Journal(folder / f"{name}.lines", fingerprint(ROOT, helpers)),
+    )
+
+
 def traced(copies: Sequence[Copy], journal: Journal) -> TestsByLine:
-    """Run the tests once, file by file, and note which lines each executes."""
+    """Run each file of tests that has changed once, and note which lines each test executes."""
     files = [list(tests) for _, tests in groupby(copies[0].tests, lambda test: test.partition("::")[0])]
     progress = Progress("Running the tests once", len(files))
 
     def trace(copy: Copy, tests: list[str]) -> dict[str, Any]:
-        key = f"lines of {tests[0]}"
+        file = tests[0].partition("::")[0]
+        key = f"{file} {fingerprint(ROOT, [ROOT / file])}"
         if key not in journal:
             journal.keep(key, copy.trace(tests))
         progress.add()
@@ -189,16 +204,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     count = options.count if options.share is None else max(1, round(options.share * len(everything)))
     chosen = chosen_of(everything, count, options.seed)
     print(f"{options.room}: {len(chosen):,} of {len(everything):,} edits, seed {options.seed}.", flush=True)
-    sources = modules_of([*room.code, "tests"])
-    name = "-".join([options.room, *(path.strip("/").replace("/", ".") for path in options.tests or ())])
-    journal = Journal(ROOT / "build" / "mutate" / name, fingerprint(ROOT, sources))
+    journal, lines = journals(room, "-".join([options.room, *(options.tests or ())]).replace("/", "."))
     tried = []
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder, ExitStack() as ending:
         copies = [
             ending.enter_context(closing(Copy(ROOT, Path(folder) / str(number), room.code, room.tests)))
             for number in range(max(1, options.processes))
         ]
-        for edited in try_all(chosen, copies, traced(copies, journal), journal, options.seconds):
+        for edited in try_all(chosen, copies, traced(copies, lines), journal, options.seconds):
             tried.append(edited)
             if not edited.is_noticed:
                 print(edited, flush=True)

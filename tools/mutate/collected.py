@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -43,11 +44,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     def run(names: Sequence[str], *, noting: bool) -> Answer:
         chosen = [items[name] for name in names]
         seconds: dict[str, float] = {}
+        notes = Path(tempfile.mkdtemp())
         lines = defaultdict(list)
         for item, after in zip(chosen, [*chosen[1:], None], strict=True):
             begun = time.monotonic()
             if noting:
-                _lines.begin()
+                _lines.begin_test(notes / str(len(seconds)), Path(os.environ["MUTATE_STARTED"]))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             for place in _lines.end() if noting else ():
                 lines[place].append(item.nodeid)

@@ -184,6 +184,8 @@ class _Finder(ast.NodeVisitor):
         if called in _TWINS:
             twin = self._text(node.func)[: -len(called)] + _TWINS[called]
             self._add(node.lineno, f"{called} -> {_TWINS[called]}", self._span(node.func), twin)
+        if called == "reshape":  # any negative number is the dimension that is left
+            node.args = [part for part in node.args if not isinstance(part, ast.UnaryOp)]
         self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:

@@ -17,7 +17,10 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "saving": Room([f"{_LIBRARY}/saving"], ["tests/saving", "tests/faults"]),
+    "saving": Room(
+        [f"{_LIBRARY}/saving"],
+        ["tests/saving", "tests/faults", "tests/companion", "tests/sinks", "tests/secrets/test_places.py"],
+    ),
     "trials": Room([f"{_LIBRARY}/trials", f"{_LIBRARY}/numbers"], ["tests/trials", "tests/numbers"]),
     "diagnosis": Room([f"{_LIBRARY}/diagnosis"], ["tests/diagnosis"]),
     "functions": Room(["functions"], ["tests/functions"]),

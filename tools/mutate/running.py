@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.mutate.edits import Edit
+from tools.mutate.lines import STARTED
 
 _MOST_TESTS = 200
 _MOST_FAILED = 0.02  # of all tests
@@ -22,6 +23,7 @@ _MOST_SHOWN = 20
 _TRACE_SECONDS = 900.0
 LEAST_SECONDS = 15.0
 """The time that the tests of an edit have at least; a test that takes longer does not end any more."""
+_STARTED = "started-by-tests"
 _GIT = shutil.which("git") or "git"
 _PYTEST = ("-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider")
 
@@ -64,7 +66,7 @@ def _import_paths(folder: Path) -> list[str]:
     """Return where the processes that tests start import from: the copy, not the checkout."""
     settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     paths = settings["tool"]["pytest"]["ini_options"]["pythonpath"]
-    return [str(folder / path) for path in paths]
+    return [str(folder / path) for path in (*paths, _STARTED)]
 
 
 class _Server:
@@ -130,11 +132,14 @@ class Copy:
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, target, follow_symlinks=False)
+        started = folder / _STARTED
+        started.mkdir()
+        (started / "sitecustomize.py").write_text(STARTED, encoding="utf-8")
         common = os.path.commonpath([str(folder / name) for name in code])
         self._server = _Server(
             [*_PYTEST, "-p", "tools.mutate.collected", "-m", "not browser", *tests],
             folder,
-            {"MUTATE_FOLDER": common},
+            {"MUTATE_FOLDER": common, "MUTATE_STARTED": str(started)},
         )
         self._fresh: _Server | None = None
         self._sound: dict[tuple[str, ...], bool] = {}
