@@ -141,6 +141,7 @@ def _hand_over(leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool) -> 
         source_digest=source.digest,
         at_end=at_end,
         reserved=reserved.to_dict(),
+        checkpoints=leased.checkpoints(),
     )
     return {"function": source.function, "job": job, "claim": claimed.to_dict()}
 

@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.files.notes.checkpoints import Checkpoint
 
 STEPS_A_CLAIM = 25
 LARGEST_ANSWER = 200_000  # bytes
 LARGEST_PACKED = 80_000
+LARGEST_CHECKPOINTS = 10_000
 HISTORY = (100, 25, 0)  # earlier steps described in the job, as far as there is room
 
 WORK_SECONDS = 45.0  # no further step is evaluated after this time
@@ -55,6 +57,7 @@ class Claimed:
     source_digest: str = ""
     at_end: bool = False  # evaluates the whole run, which ended with the step
     reserved: Mapping[str, Any] = field(default_factory=dict)  # of the run's budget
+    checkpoints: tuple[Checkpoint, ...] = ()  # of the run, whose files the commit may not read
 
     @property
     def asked(self) -> tuple[int, ...]:
@@ -71,7 +74,7 @@ class Claimed:
             }
             for step in self.steps
         ]
-        return {**claim, "steps": steps}
+        return {**claim, "steps": steps, "checkpoints": _packed_checkpoints(self.checkpoints)}
 
     @classmethod
     def from_dict(cls, payload: Mapping[str, Any]) -> Claimed:
@@ -88,7 +91,21 @@ class Claimed:
             for step in payload["steps"]
         )
         known = {claimed.name for claimed in fields(cls)}
-        return cls(**{**{key: value for key, value in payload.items() if key in known}, "steps": steps})
+        given = {key: value for key, value in payload.items() if key in known}
+        marked = unpacked(given["checkpoints"]) if given.get("checkpoints") else []
+        checkpoints = tuple(Checkpoint(*entry) for entry in marked)
+        return cls(**{**given, "steps": steps, "checkpoints": checkpoints})
+
+
+def _packed_checkpoints(checkpoints: Iterable[Checkpoint]) -> str:
+    """Return them as a short text; without room for all, every other of them and always the last."""
+    kept = [[item.step, item.path, item.time] for item in checkpoints]
+    while kept:
+        text = packed(kept)
+        if len(text) <= LARGEST_CHECKPOINTS:
+            return text
+        kept = kept[::-2][::-1] if len(kept) > 1 else []
+    return ""
 
 
 def packed(value: Any) -> str:

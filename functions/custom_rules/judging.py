@@ -63,6 +63,7 @@ class _Judgement:
     def __init__(self, leased: LeasedGroup, claimed: Claimed):
         self._leased = leased
         self._claimed = claimed
+        leased.claimed_checkpoints = claimed.checkpoints
 
     def apply(self, ran: Any) -> bool:
         """Apply the result of running the rule's function."""
@@ -125,7 +126,8 @@ class _Judgement:
         if rule is None:
             return
         moment = leased.moment(step, late=late, occasion=occasion)
-        moment = replace(moment, catch_up=step.step <= rule.catch_up_through)
+        checkpoints = leased.checkpoints_before(rule, outcome)
+        moment = replace(moment, catch_up=step.step <= rule.catch_up_through, checkpoints=checkpoints)
         if rule.died_at is not None and step.step >= rule.died_at:
             rule = replace(rule, died_at=None, deaths=0)
         leased.apply(judge(rule, leased.configuration(rule), outcome, moment))

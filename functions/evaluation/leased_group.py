@@ -45,6 +45,7 @@ class LeasedGroup:
         self.overflows: list[Overflow] = []
         self.evaluated = 0
         self.waits = False  # for another run that may still catch up
+        self.claimed_checkpoints: tuple[Checkpoint, ...] | None = None  # read by the claim, if not here
 
     def configuration(self, rule: RuleRecord) -> RuleConfiguration:
         """Return the rule's configuration; only its name if none is known now."""
@@ -73,6 +74,10 @@ class LeasedGroup:
         """Return where the training has saved its weights, if the outcome opens an issue of the rule."""
         if rule.has_open_issue or not isinstance(outcome, Found):
             return ()
+        return self.checkpoints() if self.claimed_checkpoints is None else self.claimed_checkpoints
+
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Return where the training has saved its weights; nothing if that cannot be read."""
         try:
             return tuple(read_checkpoints(self.bench.storage))
         except SMDebugError as problem:  # the finding is worth more than the advice

@@ -7,6 +7,7 @@ import pytest
 
 from functions.arrivals.rules_file import groups_of, requested_rules
 from functions.custom_rules import jobs
+from smdebug.files.notes.checkpoints import Checkpoint, encode_checkpoints
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import GroupRecord
 from tests.functions.custom_rules.watched import RUN, Watched, invoking
@@ -37,6 +38,32 @@ def test_a_custom_rule_evaluates_saved_steps_and_its_finding_is_published(tmp_pa
     assert watched.group.outbox == {}
     watched.end()
     assert watched.small.index.run(RUN).state.value == "Finished"
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (
+            encode_checkpoints("", [Checkpoint(-1, "a.pt"), Checkpoint(2, "b.pt"), Checkpoint(3, "c.pt")]),
+            "b.pt",
+        ),
+        (encode_checkpoints("", [Checkpoint(3, "c.pt")]), None),
+        (b'{"checkpoints": [{"step": 1', None),
+        (None, None),
+    ],
+    ids=["before", "later", "cut off", "none"],
+)
+def test_its_finding_names_the_last_checkpoint_before_its_problem(tmp_path, content, path):
+    watched = Watched(tmp_path, parameters={"limit": "3"})
+    if content is not None:
+        watched.place.write("checkpoints.json", content)
+    watched.save(*range(5))
+    watched.settle()
+
+    (found,) = watched.small.details("Rule Evaluation Condition Met")
+    assert (found["step"], found["diagnosis"]["since"]) == (3, 3)
+    assert (found["diagnosis"]["resume_from"] or {}).get("path") == path
+    assert watched.status == "IssuesFound"
 
 
 def test_a_group_that_continued_before_its_rule_was_known_begins_again_with_it(tmp_path):

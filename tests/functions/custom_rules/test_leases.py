@@ -12,6 +12,7 @@ from functions.custom_rules import jobs
 from functions.custom_rules.claiming import claim
 from functions.custom_rules.judging import commit_answer
 from functions.rule_groups import GroupBusy, LeaseLost
+from smdebug.files.notes.checkpoints import Checkpoint
 from tests.functions.custom_rules.watched import RUN, Watched
 
 
@@ -80,3 +81,27 @@ def test_a_claim_of_a_newer_release_is_read_without_its_new_fields():
     sent = claimed.to_dict()
     newer = {**sent, "of_tomorrow": 1, "steps": [{**step, "of_tomorrow": 1} for step in sent["steps"]]}
     assert jobs.Claimed.from_dict(newer) == claimed
+
+
+def test_checkpoints_pass_with_the_claim_within_its_bound_and_the_last_is_kept():
+    few = (Checkpoint(-1, "start.pt"), Checkpoint(9, "s3://weights/9.pt", 7.5))
+    noise = np.random.default_rng(0)
+    many = tuple(Checkpoint(step, noise.bytes(500).hex()) for step in range(200))
+    for given in (few, many):
+        claimed = jobs.Claimed(3, "own", 0, (), more=False, ended=False, checkpoints=given)
+        sent = json.loads(json.dumps(claimed.to_dict()))
+        assert len(sent["checkpoints"]) <= jobs.LARGEST_CHECKPOINTS
+        read = jobs.Claimed.from_dict(sent).checkpoints
+        assert set(read) <= set(given)
+        assert read[-1] == given[-1]
+    assert jobs.Claimed.from_dict({**sent, "checkpoints": ""}).checkpoints == ()
+    endless = jobs.Claimed(
+        3, "own", 0, (), more=False, ended=False, checkpoints=(Checkpoint(0, noise.bytes(50_000).hex()),)
+    )
+    assert endless.to_dict()["checkpoints"] == ""
+
+
+def test_a_claim_of_an_older_release_has_no_checkpoints():
+    sent = jobs.Claimed(3, "own", 0, (), more=False, ended=False).to_dict()
+    del sent["checkpoints"]
+    assert jobs.Claimed.from_dict(sent).checkpoints == ()
