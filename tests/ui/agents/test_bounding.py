@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from smdebug.ui.agents.bounding import fitted, text_of, tokens
+from smdebug.ui.agents.marking import marked
 
 
 def test_an_answer_that_fits_is_whole():
@@ -25,6 +26,25 @@ def test_an_important_list_keeps_an_item_while_another_can_be_cut():
     assert (len(found["major"]), found["minor"]) == (0, [])
     found = fitted({"minor": ["y" * 600] * 3, "major": ["x" * 60]}, ["minor", "major"], most=100)
     assert (len(found["major"]), found["minor"]) == (1, [])
+
+
+def test_the_essential_item_is_shortened_before_it_is_left_out():
+    problem = {"cause": "vanishing", "what": marked("層" * 200), "why": [marked("名" * 200)] * 5, "since": 40}
+    answer = {"problems": [problem, problem], "passed": ["rule"] * 50}
+    found = fitted(answer, ["passed", "problems"], most=600, essential="problems")
+    assert tokens(text_of(found)) <= 600
+    ((shorter,), cut) = found["problems"], found["cut"]
+    assert (shorter["cause"], shorter["since"], len(shorter["why"])) == ("vanishing", 40, 1)
+    assert shorter["what"].startswith("«層層")
+    assert shorter["what"].endswith("…»")
+    assert cut == ["passed: 0 of 50", "problems: 1 of 2", "problems: shortened"]
+
+
+def test_an_answer_of_nothing_but_long_texts_is_bounded_too():
+    found = fitted({"run": marked("層" * 200), "tensor": marked("名" * 200), "step": 3}, [], most=500)
+    assert tokens(text_of(found)) <= 500
+    assert found["step"] == 3
+    assert found["run"].endswith("…»")
 
 
 def test_the_count_is_an_upper_bound_for_digits_words_and_other_scripts():

@@ -180,6 +180,35 @@ def test_text_of_a_run_is_between_marks_in_every_answer(tmp_path):
     assert seen > 10
 
 
+WORDY = """
+from smdebug.rules import Finding, Rule
+
+
+class Wordy(Rule):
+    def invoke_at_step(self, step):
+        text = "梯度消失了" * 40
+        for cause in map(str, range(9)):
+            self.findings.append(
+                Finding(f"層{cause}" * 30, "mean", 3.0, 1.0, message=text, cause=f"原因{cause}" * 20,
+                        title=text, why=[text] * 9, advice=[text] * 9)
+            )
+        return True
+"""
+
+
+def test_a_problem_in_a_script_that_takes_many_tokens_is_named_within_the_bound(tools, tmp_path):
+    (tmp_path / "wordy.py").write_text(WORDY)
+    wordy = Tools([str(tmp_path / "runs")], rule_file=str(tmp_path / "wordy.py"))
+    for answer in (wordy.diagnose("good"), wordy.evaluate_rule("good", "Wordy")):
+        assert tokens(text_of(answer)) <= MOST_TOKENS
+        assert answer["verdict"] == "failing"
+        assert answer["problems"][0]["cause"].startswith("«原因0")
+        assert answer["problems"][0]["try"][0].startswith("«梯度消失了")
+    compared = wordy.compare_runs("good", "bad")
+    assert tokens(text_of(compared)) <= MOST_TOKENS
+    assert compared["problems"][0][0]["cause"].startswith("«原因0")
+
+
 def strings_of(value):
     """Yield every text in a JSON document."""
     if isinstance(value, str):

@@ -87,7 +87,7 @@ def diagnosis_answer(run: Seen, found: Diagnosis, loss: TrainingLoss | None) -> 
         "next": _next(issues),
     }
     lists = ["not_checked", "passed", "changed", "failed_rules", "problems"]
-    return fitted(answer, lists, totals={"changed": len(changes)})
+    return fitted(answer, lists, totals={"changed": len(changes)}, essential="problems")
 
 
 def verdict_of(found: Diagnosis) -> str:
@@ -235,7 +235,7 @@ def rule_answer(run: Seen, found: Diagnosis) -> dict[str, Any]:
         "findings": findings,
         "problems": [problem_answer(issue) for issue in found.issues],
     }
-    return fitted(answer, ["findings", "problems"])
+    return fitted(answer, ["findings", "problems"], essential="problems")
 
 
 def attached_answer(run: Seen, rules: Sequence[RuleConfiguration]) -> dict[str, Any]:
