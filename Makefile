@@ -245,6 +245,9 @@ rules-report: $(READY) ##+ train small failing models and report which rules det
 verdicts: $(FRAMEWORKS_READY) ##+ measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1", ARGS="--random 60")
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m corpus $(ARGS)
 
+verdicts-agent: $(FRAMEWORKS_READY) ##+ measure a scripted agent that reads `smdebug mcp` alone, on the runs of `make verdicts`
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m corpus.measuring.agent $(ARGS)
+
 verdicts-page: $(READY) ##+ write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
 	@$(BIN)/python -m corpus.measuring.publish > docs/.new && mv docs/.new docs/verdicts.md
 
@@ -300,4 +303,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-agent verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

@@ -8,6 +8,7 @@ import torch
 pytest.importorskip("sklearn")
 
 from corpus.__main__ import main
+from corpus.measuring import agent
 from corpus.measuring.child import train
 from corpus.measuring.judging import judge
 from corpus.measuring.recording import record
@@ -94,6 +95,23 @@ def test_the_command_prints_the_figures_and_writes_each_verdict(tmp_path, capsys
     assert verdict["steps"]
     assert main([*asked, "--kept"]) == 0
     assert "1 runs in" in capsys.readouterr().out
+
+
+def test_an_agent_that_reads_the_answers_alone_names_the_fault_and_calls_its_twin_healthy(tmp_path, capsys):
+    name = "softmax before cross entropy"
+    for kind in ("faulty", "twin"):
+        record(find(name, kind), 1, tmp_path)
+    asked = [str(tmp_path), "--only", name, "--jobs", "1"]
+    assert agent.main(asked) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "1/1 (100 %)" in line]
+    assert len(rows) == 2
+
+    note = next((tmp_path / "faulty").rglob("recorded.json"))
+    note.write_text(note.read_text().replace('"seeds": 1', '"seeds": 2'))  # a training without a run
+    assert agent.main(asked) == 1
+    said = capsys.readouterr().out
+    assert f"{name} (faulty): no run, not " in said
+    assert "1/2 (50 %)" in said
 
 
 @pytest.mark.parametrize(
