@@ -92,6 +92,7 @@ def command(
         last_step=last_step,
         has_ended=trial.loaded_all_steps,
         has_found=any(result.has_found for result in found.results),
+        has_failed=trial.state == "failed",
     )
     decision = decide(judged, age, must_have_ended=must_have_ended)
     code = _CODES[decision.outcome.value]

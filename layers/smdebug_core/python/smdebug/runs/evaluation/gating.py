@@ -13,6 +13,7 @@ from smdebug.diagnosis import Issue
 from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import SMDebugValueError
 
+_FAILED = "The training has failed: it raised an error or was terminated"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
 
@@ -29,7 +30,7 @@ class GateOutcome(Enum):
     STALE = "stale"
     """Its newest step is too old: it has stalled, or it is not the run of this pipeline."""
     NOT_ENDED = "not_ended"
-    """It has no end marker: it is still training, or it was killed."""
+    """It has no end marker: it is still training, has failed, or was killed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class GatedRun:
     has_ended: bool
     has_found: bool
     """Whether any rule has findings."""
+    has_failed: bool = False
+    """Whether the training raised an error or was terminated."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,16 @@ def decide(run: GatedRun, age: Age, *, must_have_ended: bool = False) -> Decisio
     if age.is_beyond:
         return Decision(GateOutcome.STALE, _why_stale(run, age))
     if must_have_ended and not run.has_ended:
-        return Decision(
-            GateOutcome.NOT_ENDED, "The run has not ended: it is still training, or it was killed."
+        why = (
+            f"{_FAILED}."
+            if run.has_failed
+            else "The run has not ended: it is still training, or it was killed."
         )
+        return Decision(GateOutcome.NOT_ENDED, why)
     if not run.passed:
         return Decision(GateOutcome.NOT_CHECKED, "No rule had anything to check.")
-    return Decision(GateOutcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.")
+    but = f" {_FAILED}, which --ended refuses." if run.has_failed else ""
+    return Decision(GateOutcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.{but}")
 
 
 def _why_stale(run: GatedRun, age: Age) -> str:
