@@ -134,7 +134,10 @@ def parser() -> argparse.ArgumentParser:
         (["--tensorboard"], {"action": "store_true", "help": "Also write files for TensorBoard."}),
         (
             ["--json"],
-            {"metavar": "FILE", "help": "Write the places of the saved runs to this file."},
+            {
+                "metavar": "FILE",
+                "help": "Write the places of the saved runs to this file. --json-schema alone: its schema.",
+            },
         ),
         (["-m"], {"dest": "module", "action": "store_true", "help": "Run SCRIPT as a module."}),
         (["-h", "--help"], {"action": "help", "help": "Show this message and exit."}),

@@ -12,7 +12,16 @@ from smdebug.cli.arguments.completers import complete_place
 
 
 def run_script(arguments: Sequence[str]) -> int:
-    """Run the script in this process, directly on the terminal; return its exit code."""
+    """Run the script in this process, directly on the terminal; return its exit code.
+
+    With --json-schema in place of a script, print the schema of what --json writes.
+    """
+    if list(arguments) == ["--json-schema"]:
+        from smdebug.cli.answers.output import print_json
+        from smdebug.cli.json_answers.schemas import schema_of
+
+        print_json(schema_of("run"))
+        return 0
     code = import_module("smdebug.launching.scripts").main(list(arguments))
     return code if isinstance(code, int) else 0
 
