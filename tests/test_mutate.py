@@ -123,6 +123,7 @@ def test_a_test_whose_processes_alone_execute_an_edit_is_known_to(started, check
     (checkout / "tests/room/test_code.py").write_text(
         "import os, subprocess, sys\n\n\ndef test_it():\n"
         f"    check = 'assert not is_low(3) and is_low(2)'\n    {started}\n"
+        f"\n\ndef test_again():\n    check = 'assert is_low(2)'\n    {started}\n"
     )
     assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
 
@@ -139,6 +140,28 @@ def test_a_test_that_no_longer_ends_notices_the_edit(checkout, capsys, monkeypat
     printed = capsys.readouterr().out
     assert "0 -> 1  (no test notices)" in printed, "one that ends, too late or not"
     assert "left out: at += 1" not in printed
+
+
+def test_tests_of_the_module_and_one_variant_of_each_come_first():
+    seconds = {
+        "tests/room/test_code.py::test_slow": 3.0,
+        "tests/room/test_code.py::test_is_in[a]": 1.0,
+        "tests/room/test_code.py::test_is_in[b]": 0.5,
+        "tests/room/test_other.py::test_b": 0.2,
+        "tests/else/test_else.py::test_c": 0.1,
+        "tests/else/test_else.py::test_long": 50.0,
+    }
+    known = running.TestsByLine(seconds, {("room/code.py", 3): frozenset(seconds)}, frozenset())
+    edit = edits_of(CODE.encode())[0]._replace(line=3)
+    ordered = [
+        "tests/room/test_code.py::test_is_in[b]",
+        "tests/room/test_code.py::test_slow",
+        "tests/room/test_other.py::test_b",
+        "tests/else/test_else.py::test_c",
+        "tests/room/test_code.py::test_is_in[a]",
+    ]
+    assert known.of("room/code.py", edit, 3, 20.0) == ordered
+    assert known.of("room/code.py", edit, 3, 0.0) == ordered[:1], "one at least"
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(checkout, monkeypatch):

@@ -11,6 +11,7 @@ import ast
 import builtins
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
@@ -61,6 +62,7 @@ class Lines:
         self._told: Path | None = None
         self._current: Path | None = None
         setattr(builtins, _NAME, self._executed)
+        sys.dont_write_bytecode = True  # no other process can use the notes
         os.register_at_fork(after_in_child=self.tell)
         SourceFileLoader.source_to_code = self._compiled(SourceFileLoader.source_to_code)  # type: ignore[method-assign]
 
