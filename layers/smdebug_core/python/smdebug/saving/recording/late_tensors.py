@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from smdebug.exceptions import ObjectMissing, SMDebugRuntimeError
+from smdebug.exceptions import ObjectMissing, SMDebugTypeError, SMDebugValueError
 from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import Checksum
 from smdebug.files.index import IndexMeta, TensorEntry, encode_index, parse_index
 from smdebug.files.names import event_key, index_key
+from smdebug.logger import get_logger
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.writing.step_recording import StepJob
 from smdebug.storage.base import Buffer, Storage
@@ -80,10 +81,14 @@ class LateTensors:
             if there.names:
                 position = storage.size(events)
                 if position > LARGEST_REWRITTEN:
-                    raise SMDebugRuntimeError(
-                        f"{events} is too large ({position} bytes) to be written again with values that were "
-                        "saved after their step. Save such values inside the step."
+                    get_logger().warning(
+                        "%s, saved after step %d, is not kept: the step has %d bytes, too many to be written "
+                        "again. Save such values inside the step.",
+                        ", ".join(name for name, _, _ in self._values),
+                        self.clock.step,
+                        position,
                     )
+                    return
                 pieces.append(storage.read(events))
                 blank = (None,) * len(there.names)
                 known = [
@@ -101,15 +106,19 @@ class LateTensors:
                 listed = len(known) - there.beside
                 entries, beside = known[:listed], known[listed:]
         for name, array, wall_time in self._values:
-            record = encode_event(
-                name,
-                array,
-                step=self.clock.step,
-                wall_time=wall_time,
-                mode=self.clock.mode,
-                mode_step=self.clock.mode_step,
-                checksum=self._checksum,
-            )
+            try:
+                record = encode_event(
+                    name,
+                    array,
+                    step=self.clock.step,
+                    wall_time=wall_time,
+                    mode=self.clock.mode,
+                    mode_step=self.clock.mode_step,
+                    checksum=self._checksum,
+                )
+            except (SMDebugTypeError, SMDebugValueError) as error:  # the step is whole without it
+                get_logger().warning("%s of step %d is not saved: %s", name, self.clock.step, error)
+                continue
             dtype = "str" if array.dtype.kind in "USO" else array.dtype.name
             entries.append(TensorEntry(name, position, record.length, record.crc32c, dtype, array.shape))
             pieces += record.pieces
