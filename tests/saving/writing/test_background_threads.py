@@ -9,6 +9,8 @@ import sys
 import textwrap
 import threading
 
+import pytest
+
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.write_outcome import WriteOutcome
 from smdebug.storage.folder import FolderStorage
@@ -40,6 +42,20 @@ def test_a_killed_thread_is_replaced():
     go_on.set()
     assert outcome == WriteOutcome(2, (0,), 0, "SystemExit: ")
     assert steps_in(storage) == [1, 2]
+
+
+@pytest.mark.parametrize(("concurrency", "steps", "threads"), [(1, 5, 1), (4, 6, 4), (4, 2, 2)])
+def test_as_many_threads_write_as_the_storage_is_fast_with_and_there_are_steps(concurrency, steps, threads):
+    writer = BackgroundWriter(FaultyStorage(concurrency=concurrency))
+    go_on = threading.Event()
+    for step in range(steps):
+        writer.submit(job_of(step, lambda: go_on.wait(60)))
+    assert len(writer._threads) == threads
+    go_on.set()
+    assert writer.drain()
+    writer.submit(job_of(steps))
+    assert len(writer._threads) == threads, "one that is idle does it"
+    assert writer.close() == WriteOutcome(steps + 1, (), 0, None)
 
 
 def test_a_thread_that_vanishes_silently_is_noticed():
