@@ -11,6 +11,7 @@ from typing import Any
 from smdebug.backtesting.finding_runs import FoundRun, RunListing
 from smdebug.backtesting.journal import Journal, default_journal
 from smdebug.backtesting.judging import Judged
+from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.pool import JudgingPool, cores
 from smdebug.backtesting.question import Question, refuse_wrong_rules
@@ -22,14 +23,18 @@ from smdebug.exceptions import SMDebugValueError
 class Backtest:
     """The table: a row for each rule on each run, in the order in which the runs are listed."""
 
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     runs: int
     reused: int = 0
     """The number of runs whose verdicts were known already."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"runs": self.runs, "reused": self.reused, "rows": [row.to_dict() for row in self.rows]}
+        """As JSON has it, with all rows in memory."""
+        return {**self.about(), "rows": [row.to_dict() for row in self.rows]}
+
+    def about(self) -> dict[str, Any]:
+        """As JSON has it, without the rows."""
+        return {"runs": self.runs, "reused": self.reused}
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     digest = question.digest()
     listing = RunListing(places, None if question.selects else options.limit)
     pool = JudgingPool(question, max(1, options.jobs))
-    judged: dict[int, tuple[Row, ...]] = {}
+    judged = RowWriter()
     names: set[str] = set()
     reused = done = 0
     with (
@@ -73,14 +78,13 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
             names.update(verdict.names)
             if not verdict.is_left_out:
                 reused += verdict.is_known
-                judged[number] = _kept(journal, run, verdict, options.labels)
-                if options.limit is not None and len(judged) >= options.limit:
+                judged.add(number, _kept(journal, run, verdict, options.labels))
+                if options.limit is not None and judged.runs >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
-    numbers = sorted(judged)[: options.limit]
-    rows = tuple(row for number in numbers for row in judged[number])
-    return Backtest(rows, runs=len(numbers), reused=reused)
+    runs = judged.runs if options.limit is None else min(judged.runs, options.limit)
+    return Backtest(judged.in_order(options.limit), runs=runs, reused=reused)
 
 
 def _nothing(location: str) -> str:

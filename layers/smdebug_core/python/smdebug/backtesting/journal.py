@@ -12,26 +12,21 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from smdebug.backtesting.rows import Row
 from smdebug.exceptions import SMDebugCustomerError
 
-
-class Entry(NamedTuple):
-    """Where the journal has the verdicts on a run, and what the run was then."""
-
-    identity: str
-    start: int
+_READ = 1 << 13  # bytes: the line of most runs
 
 
 class Journal:
-    """The runs that were judged, in one file for each question."""
+    """The runs that were judged, in one file for each question. In memory are only the places in the file."""
 
     def __init__(self, file: Path, digest: str):
         file.parent.mkdir(parents=True, exist_ok=True)
         self._digest = digest
-        self._entries: dict[str, Entry] = {}
+        self._starts: dict[int, int] = {}  # by the hash of a run's location
         self._file = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", 0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,18 +44,15 @@ class Journal:
         self._file.close()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._starts)
 
     def identity_of(self, location: str) -> str:
         """Return what the run was when it was judged; empty if it was not."""
-        entry = self._entries.get(location)
-        return entry.identity if entry else ""
+        return str(self._entry(location).get("identity", ""))
 
     def rows_of(self, location: str) -> tuple[Row, ...]:
         """Return the verdicts on the run."""
-        self._file.seek(self._entries[location].start)
-        payload = self._parsed(self._line())
-        return tuple(map(Row.from_dict, payload["rows"] if payload else ()))
+        return tuple(map(Row.from_dict, self._entry(location).get("rows", ())))
 
     def add(self, location: str, identity: str, rows: tuple[Row, ...]) -> None:
         """Append the verdicts on a run."""
@@ -72,27 +64,35 @@ class Journal:
         }
         line = json.dumps(payload).encode() + b"\n"
         end = os.fstat(self._file.fileno()).st_size
-        self._entries[location] = Entry(identity, end)
         self._file.write(line)
+        self._starts[hash(location)] = end
 
     def _read(self) -> None:
-        self._file.seek(0)
         start, line = 0, b""
         with os.fdopen(os.dup(self._file.fileno()), "rb") as lines:
+            lines.seek(0)
             for line in lines:
                 if line.endswith(b"\n") and (payload := self._parsed(line)):
-                    self._entries[payload["run"]] = Entry(payload["identity"], start)
+                    self._starts[hash(payload["run"])] = start
                 start += len(line)
         if line and not line.endswith(b"\n"):
             self._file.write(b"\n")  # a killed process left it unfinished
 
-    def _line(self) -> bytes:
+    def _entry(self, location: str) -> Mapping[str, Any]:
+        """Return the last line on the run; empty if there is none, or if another run has its hash."""
+        start = self._starts.get(hash(location))
+        entry = None if start is None else self._parsed(self._line(start))
+        return entry if entry and entry["run"] == location else {}
+
+    def _line(self, start: int) -> bytes:
+        """Return a line of the file; several threads may do so at a time."""
         parts = []
-        while part := self._file.read(1 << 16):
+        while part := os.pread(self._file.fileno(), _READ, start):
             head, newline, _ = part.partition(b"\n")
             parts.append(head)
             if newline:
                 break
+            start += len(part)
         return b"".join(parts)
 
     def _parsed(self, line: bytes) -> Mapping[str, Any] | None:

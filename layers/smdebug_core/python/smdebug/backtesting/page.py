@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from html import escape
 
 from smdebug.amounts import number
@@ -65,26 +66,24 @@ def page_of(table: Backtest) -> str:
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     known = {distribution.rule: distribution for distribution in distributions(table.rows)}
+    found = summaries(table.rows)
+    title = f"Backtest of {escape(', '.join(summary.rule for summary in found) or 'rules')}"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>Backtest of {escape(', '.join(_rules(table)) or 'rules')}</title>",
+        f"<title>{title}</title>",
         f"<style>{page_style()}{_STYLE}</style></head><body><main>",
-        f"<h1>Backtest of {escape(', '.join(_rules(table)) or 'rules')}</h1>",
+        f"<h1>{title}</h1>",
         f'<p class="quiet">{table.runs:,} runs</p>',
     ]
-    for summary in summaries(table.rows):
+    for summary in found:
         parts += _section(summary, known.get(summary.rule))
     parts += _table(table.rows)
     parts.append(f"</main><script>{_SCRIPT}</script></body></html>")
     return "\n".join(parts)
-
-
-def _rules(table: Backtest) -> list[str]:
-    return list(dict.fromkeys(row.rule for row in table.rows if row.rule))
 
 
 def _section(summary: RuleSummary, distribution: Distribution | None) -> Iterator[str]:
@@ -147,7 +146,9 @@ def _threshold(threshold: Threshold, remark: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
-    shown = sorted(rows, key=lambda row: (row.has_verdict and not row.fires, row.changed is None))[:MOST_ROWS]
+    shown = nsmallest(
+        MOST_ROWS, rows, key=lambda row: (row.has_verdict and not row.fires, row.changed is None)
+    )
     yield "<section><h2>Runs</h2>"
     if len(rows) > len(shown):
         yield f'<p class="quiet">{len(shown):,} of {len(rows):,} verdicts</p>'

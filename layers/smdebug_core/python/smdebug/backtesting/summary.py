@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from smdebug.amounts import counted
@@ -50,29 +51,45 @@ class RuleSummary:
 
 def summaries(rows: Iterable[Row]) -> list[RuleSummary]:
     """Return the numbers of each rule, in the order in which rules first appear."""
-    of_rule: dict[str, list[Row]] = {}
-    unread = []
+    of_rule: dict[str, _Counts] = {}
     for row in rows:
-        if row.rule:
-            of_rule.setdefault(row.rule, []).append(row)
-        else:
-            unread.append(row)
-    return [_summary(rule, [*known, *unread]) for rule, known in of_rule.items()]
+        of_rule.setdefault(row.rule, _Counts()).add(row)
+    unread = of_rule.pop("", _Counts())
+    return [(counts + unread).summary(rule) for rule, counts in of_rule.items()]
 
 
-def _summary(rule: str, rows: list[Row]) -> RuleSummary:
-    def number(label: str, *, only_found: bool) -> int:
-        return sum(row.label == label and row.has_verdict and (row.fires or not only_found) for row in rows)
+@dataclass
+class _Counts:
+    """How many rows there are of each label, with and without a verdict and findings."""
 
-    return RuleSummary(
-        rule,
-        runs=len(rows),
-        fires=sum(row.fires for row in rows),
-        passes=sum(row.has_verdict and not row.fires for row in rows),
-        seconds=round(sum(row.seconds for row in rows), 3),
-        failing=number(FAILING, only_found=False),
-        failing_found=number(FAILING, only_found=True),
-        healthy=number(HEALTHY, only_found=False),
-        healthy_found=number(HEALTHY, only_found=True),
-        changed=sum(row.changed is not None for row in rows),
-    )
+    of_kind: Counter[tuple[str, bool, bool]] = field(default_factory=Counter)
+    changed: int = 0
+    seconds: float = 0.0
+
+    def add(self, row: Row) -> None:
+        self.of_kind[row.label, row.has_verdict, row.fires] += 1
+        self.changed += row.changed is not None
+        self.seconds += row.seconds
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(
+            self.of_kind + other.of_kind, self.changed + other.changed, self.seconds + other.seconds
+        )
+
+    def summary(self, rule: str) -> RuleSummary:
+        def judged(label: str) -> int:
+            return self.of_kind[label, True, True] + self.of_kind[label, True, False]
+
+        fires = sum(number for (_, _, is_found), number in self.of_kind.items() if is_found)
+        return RuleSummary(
+            rule,
+            runs=self.of_kind.total(),
+            fires=fires,
+            passes=sum(number for (_, is_judged, _), number in self.of_kind.items() if is_judged) - fires,
+            seconds=round(self.seconds, 3),
+            failing=judged(FAILING),
+            failing_found=self.of_kind[FAILING, True, True],
+            healthy=judged(HEALTHY),
+            healthy_found=self.of_kind[HEALTHY, True, True],
+            changed=self.changed,
+        )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from textwrap import indent
+from typing import Any
 
 from smdebug.backtesting.backtest import Backtest
-from smdebug.backtesting.rows import COLUMNS
+from smdebug.backtesting.rows import COLUMNS, Row
 from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
 from smdebug.extras import install_command
 from smdebug.storage.whole_file import whole_file
 
 _TEXTS = ("run", "rule", "status", "first_finding", "note", "statistic", "label", "changed", "status_before")
+_AT_ONCE = 10_000  # rows in memory
 _NUMBERS = ("seconds", "lowest", "highest", "limit")
 
 
@@ -30,8 +34,23 @@ def write_table(table: Backtest, file: str | os.PathLike[str]) -> None:
         _WRITERS[Path(file).suffix.lower()](table, Path(place))
 
 
+def json_parts(
+    about: Mapping[str, Any],
+    rows: Iterable[Row],
+    text_of: Callable[[Any], str],
+) -> Iterator[str]:
+    """Yield a JSON document: what is about the table, and its rows, which are never in memory together."""
+    yield text_of(about).removesuffix("\n}") + ',\n  "rows": ['
+    before = "\n"
+    for row in rows:
+        yield before + indent(text_of(row.to_dict()), "    ")
+        before = ",\n"
+    yield "\n  ]\n}\n"
+
+
 def _write_json(table: Backtest, file: Path) -> None:
-    file.write_text(json.dumps(table.to_dict(), indent=1), encoding="utf-8")
+    with file.open("w", encoding="utf-8") as lines:
+        lines.writelines(json_parts(table.about(), table.rows, partial(json.dumps, indent=2)))
 
 
 def _write_page(table: Backtest, file: Path) -> None:
@@ -48,9 +67,10 @@ def _write_parquet(table: Backtest, file: Path) -> None:
         raise SMDebugCustomerError(f"Writing parquet needs the extra: {install_command('export')}") from error
     types = {**dict.fromkeys(_TEXTS, arrow.string()), **dict.fromkeys(_NUMBERS, arrow.float64())}
     schema = arrow.schema([(name, types.get(name, arrow.int64())) for name in COLUMNS])
-    parquet.write_table(
-        arrow.Table.from_pylist([row.to_dict() for row in table.rows], schema=schema), file.as_posix()
-    )
+    with parquet.ParquetWriter(file.as_posix(), schema) as content:
+        for start in range(0, len(table.rows), _AT_ONCE):
+            some = [row.to_dict() for row in table.rows[start : start + _AT_ONCE]]
+            content.write_table(arrow.Table.from_pylist(some, schema=schema))
 
 
 _WRITERS: dict[str, Callable[[Backtest, Path], None]] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -42,8 +43,6 @@ class Distribution:
     failing: tuple[float, ...]
     healthy: tuple[float, ...]
     unlabelled: tuple[float, ...]
-    without: int
-    """The number of runs of which no number is known."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -77,48 +76,54 @@ class Distribution:
         return [best[found] for found in sorted(best, reverse=True) if found]
 
 
-def distributions(rows: Sequence[Row]) -> list[Distribution]:
+def distributions(rows: Iterable[Row]) -> list[Distribution]:
     """Return the distribution of each rule's number; none of a rule that names none."""
-    found = [_distribution(rule, [row for row in rows if row.rule == rule]) for rule in _rules(rows)]
+    of_rule: dict[str, _Numbers] = {}
+    for row in rows:
+        if row.rule:
+            of_rule.setdefault(row.rule, _Numbers()).add(row)
+    found = [numbers.distribution(rule) for rule, numbers in of_rule.items()]
     return [each for each in found if each.values]
 
 
-def _rules(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row.rule for row in rows if row.rule))
+class _Numbers:
+    """What the rows of a rule say of its number."""
 
+    def __init__(self) -> None:
+        self._lowest: dict[str, array[float]] = {}  # of each run, by label; NaN where none is known
+        self._highest: dict[str, array[float]] = {}
+        self._limits: Counter[float] = Counter()
+        self._names: Counter[str] = Counter()
+        self._firing = self._firing_above = 0
 
-def _distribution(rule: str, rows: list[Row]) -> Distribution:
-    is_above = _is_above(rows)
-    numbers = [(row.label, row.highest if is_above else row.lowest) for row in rows]
+    def add(self, row: Row) -> None:
+        for numbers, value in ((self._lowest, row.lowest), (self._highest, row.highest)):
+            numbers.setdefault(row.label, array("d")).append(math.nan if value is None else value)
+        if row.limit is not None:
+            self._limits[row.limit] += 1
+            if row.fires:
+                self._firing += 1
+                self._firing_above += row.highest is not None and row.highest >= row.limit
+        if row.statistic:
+            self._names[row.statistic] += 1
 
-    def of(label: str) -> tuple[float, ...]:
-        return tuple(
-            sorted(
-                value for at, value in numbers if at == label and value is not None and math.isfinite(value)
-            )
+    def distribution(self, rule: str) -> Distribution:
+        # Findings are above the limit if most runs with findings say so.
+        is_above = 2 * self._firing_above >= self._firing
+        numbers = self._highest if is_above else self._lowest
+
+        def of(label: str) -> tuple[float, ...]:
+            return tuple(sorted(filter(math.isfinite, numbers.get(label, ()))))
+
+        return Distribution(
+            rule,
+            self._names.most_common(1)[0][0] if self._names else "value",
+            is_above,
+            self._limits.most_common(1)[0][0] if self._limits else None,
+            of(FAILING),
+            of(HEALTHY),
+            of(""),
         )
-
-    limits = Counter(row.limit for row in rows if row.limit is not None)
-    names = Counter(row.statistic for row in rows if row.statistic)
-    return Distribution(
-        rule,
-        names.most_common(1)[0][0] if names else "value",
-        is_above,
-        limits.most_common(1)[0][0] if limits else None,
-        of(FAILING),
-        of(HEALTHY),
-        of(""),
-        without=sum(value is None for _, value in numbers),
-    )
-
-
-def _is_above(rows: list[Row]) -> bool:
-    """Return whether findings are above the limit: what most runs with findings say."""
-    firing = [row for row in rows if row.fires and row.limit is not None]
-    above = sum(
-        row.highest is not None and row.limit is not None and row.highest >= row.limit for row in firing
-    )
-    return 2 * above >= len(firing)
 
 
 def _beyond(values: Sequence[float], limit: float, is_above: bool) -> int:

@@ -55,15 +55,21 @@ def _print_schema(context: click.Context, _option: click.Parameter, is_asked: bo
 
 def print_json(value: Any) -> None:
     """Print a JSON document on stdout."""
-    click.echo(_json_text(value, indent=2))
+    click.echo(json_text(value, indent=2))
 
 
 def print_json_line(value: Any) -> None:
     """Print one line of JSON, for commands that print several."""
-    click.echo(_json_text(value))
+    click.echo(json_text(value))
 
 
-def _json_text(value: Any, indent: int | None = None) -> str:
+def print_parts(parts: Iterable[str]) -> None:
+    """Print a document that is too large to be in memory."""
+    for part in parts:
+        click.echo(part, nl=False)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
     """Return JSON text, escaped if stdout's encoding lacks some of its characters."""
     value = _json_value(value)
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import click
 from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad, faint
-from smdebug.cli.answers.output import output_options, print_json, print_line, print_table
+from smdebug.cli.answers.output import json_text, output_options, print_line, print_parts, print_table
 from smdebug.cli.answers.progress import Progress
 from smdebug.cli.arguments.choice_options import rule_option, set_option
 from smdebug.cli.arguments.completers import complete_place
@@ -159,7 +161,7 @@ def command(
     from smdebug.backtesting.labels import Labels, read_labels
     from smdebug.backtesting.pool import cores
     from smdebug.backtesting.question import Question
-    from smdebug.backtesting.table_files import check_output, write_table
+    from smdebug.backtesting.table_files import check_output, json_parts, write_table
     from smdebug.runs.conditions import parse_condition
 
     account = AccountChoice(**in_account)
@@ -215,7 +217,8 @@ def command(
     if as_json:
         from smdebug.backtesting.summary import summaries
 
-        print_json({**table.to_dict(), "rules": [each.to_dict() for each in summaries(table.rows)]})
+        about = {**table.about(), "rules": [each.to_dict() for each in summaries(table.rows)]}
+        print_parts(json_parts(about, table.rows, partial(json_text, indent=2)))
     else:
         _print(table, question, all_runs=all_runs)
     if any(row.changed is not None for row in table.rows):
@@ -267,8 +270,10 @@ def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
     from smdebug.backtesting.rows import PASSED
     from smdebug.backtesting.summary import summaries
 
-    rows = sorted(table.rows, key=lambda row: row.status == PASSED)
-    shown = rows if all_runs else [row for row in rows if row.status != PASSED][:_MOST_ROWS]
+    notable = (row for row in table.rows if row.status != PASSED)
+    shown = list(notable if all_runs else islice(notable, _MOST_ROWS))
+    if all_runs:
+        shown += [row for row in table.rows if row.status == PASSED]
     several = len({row.rule for row in table.rows if row.rule}) > 1
     labelled = any(row.label for row in table.rows)
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
@@ -301,7 +306,8 @@ def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
 
 
 def _print_changes(table: Backtest) -> None:
-    changed = [row for row in table.rows if row.changed is not None]
-    print_line(f"{len(changed):,} of {len(table.rows):,} verdicts differ from those of the older version")
-    for row in changed:
-        print_line(f"{bad(row.run)} {row.rule}: {row.status_before} → {row.status}: {row.changed}")
+    number = sum(row.changed is not None for row in table.rows)
+    print_line(f"{number:,} of {len(table.rows):,} verdicts differ from those of the older version")
+    for row in table.rows:
+        if row.changed is not None:
+            print_line(f"{bad(row.run)} {row.rule}: {row.status_before} → {row.status}: {row.changed}")
