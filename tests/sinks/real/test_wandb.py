@@ -132,6 +132,36 @@ def test_a_run_of_the_script_keeps_its_rows_and_gets_the_rest(tmp_path, offline)
     assert summary(found)["smdebug/problems"] == 1
 
 
+LEFT_OPEN = """
+import sys
+import smdebug, wandb
+
+hook = smdebug.Hook(sys.argv[1], sinks=["wandb"], system_metrics=False)  # before W&B begins, as callbacks are
+run = wandb.init(project="p", settings=wandb.Settings(silent=True, console="off"))
+for step in range(30):
+    with hook.step():
+        hook.record("loss", float("nan") if step >= 20 else 1.0)
+    run.log({"loss": 1.0}, step=step)
+"""
+
+
+def test_a_run_that_the_process_ends_gets_what_was_found_before_its_own_end(tmp_path, offline):
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = list(messages(tmp_path))
+    (alert,) = of(found, "alert")
+    assert "NaN" in alert.title
+    assert summary(found)["smdebug/problems"] == 1
+    assert "did not arrive" not in done.stdout + done.stderr
+
+
 def test_missing_credentials_are_refused_with_both_ways_out():
     with pytest.raises(SinkRefused, match=r"set WANDB_API_KEY, or WANDB_MODE=offline"):
         WandbSink().begin(RUN)

@@ -83,6 +83,14 @@ class EndOfRun:
         self._process_end = ProcessEnd()
         atexit.register(self._at_exit)
 
+    def come_before_tools(self) -> None:
+        """Close the run before what was registered for the end of the process since the hook was made.
+
+        A tool that the training has begun meanwhile, such as W&B, takes nothing more once it has ended.
+        """
+        atexit.unregister(self._at_exit)
+        atexit.register(self._at_exit)
+
     def come_before_termination(self) -> None:
         """Close the run also if the process is terminated."""
         before_termination(self._at_termination)

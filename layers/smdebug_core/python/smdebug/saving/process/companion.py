@@ -131,6 +131,11 @@ class Companion:
         except OSError as error:
             get_logger().warning("No rules are evaluated beside the training: %s", error)
 
+    @property
+    def uses_script_runs(self) -> bool:
+        """Whether it logs to a run of a tool that ends with this process."""
+        return self._script_runs.needs_pipe
+
     def check(self) -> None:
         """Warn, once, if the process has ended although the training continues."""
         process = self._process
