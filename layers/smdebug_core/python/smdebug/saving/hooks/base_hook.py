@@ -80,6 +80,8 @@ class BaseHook(ConfigurableHook):
         run = super()._prepare()
         if run.records and isinstance(run.plan, DefaultPlan):  # which keeps losses for the next saved step
             self._end_of_run.come_before_termination()
+        if self.companion is not None and self.companion.uses_script_runs:
+            self._end_of_run.come_before_tools()
         return run
 
     # Where the training is

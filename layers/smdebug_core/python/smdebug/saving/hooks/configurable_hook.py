@@ -283,8 +283,6 @@ class ConfigurableHook(singleton.AnyHook):
                     rule_file=self.options.rule_file,
                     sinks=self.options.sinks,
                 )
-                if self.companion.uses_script_runs:
-                    self._end_of_run.come_before_tools()
                 writer.after_step = self.companion.check
         notes = None
         if is_chief and self._states.is_active:
