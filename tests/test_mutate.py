@@ -128,6 +128,23 @@ def test_a_test_whose_processes_alone_execute_an_edit_is_known_to(started, check
     assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
 
 
+def test_a_module_of_a_process_that_sees_no_environment_has_the_tests_that_are_named(
+    checkout, capsys, monkeypatch
+):
+    (checkout / "room/code.py").write_text("import sys\n\nis_low = int(sys.argv[1]) < 3\nprint(is_low)\n")
+    (checkout / "tests/room/test_code.py").write_text(
+        "import subprocess, sys\n\n\ndef test_it():\n    for number, low in ((2, 'True'), (3, 'False')):\n"
+        "        command = [sys.executable, '-I', '-S', 'room/code.py', str(number)]\n"
+        "        assert subprocess.check_output(command, text=True).strip() == low\n"
+    )
+    arguments = ["room", "--processes", "1", "--count", "0"]
+    assert mutate.main(arguments) == 1
+    assert "no test executes it" in capsys.readouterr().out
+    room = room_of("room", checkout)._replace(apart={"room/code.py": "tests/room/"})
+    monkeypatch.setitem(ROOMS, "apart", room)
+    assert mutate.main(["apart", *arguments[1:]]) == 0, capsys.readouterr().out
+
+
 def test_a_test_that_no_longer_ends_notices_the_edit(checkout, capsys, monkeypatch):
     monkeypatch.setattr(running, "LEAST_SECONDS", 0.5)
     (checkout / "room/code.py").write_text(
@@ -262,7 +279,8 @@ def test_tests_that_fail_without_an_edit_are_said_and_nothing_is_tried(checkout)
 
 def test_each_room_has_code_and_tests():
     for room in ROOMS.values():
-        assert all((mutate.ROOT / path).exists() for path in (*room.code, *room.tests))
+        paths = [*room.code, *room.tests, *room.apart, *room.apart.values()]
+        assert [path for path in paths if not (mutate.ROOT / path).exists()] == []
     assert room_of("migrating", mutate.ROOT) is not None
     assert room_of("nothing", mutate.ROOT) is None
 

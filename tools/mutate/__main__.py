@@ -8,7 +8,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import groupby
@@ -131,7 +131,7 @@ def journals(room: Room, name: str) -> tuple[Journal, Journal]:
     )
 
 
-def traced(copies: Sequence[Copy], journal: Journal) -> TestsByLine:
+def traced(copies: Sequence[Copy], journal: Journal, apart: Mapping[str, str]) -> TestsByLine:
     """Run each file of tests that has changed once, and note which lines each test executes."""
     files = [list(tests) for _, tests in groupby(copies[0].tests, lambda test: test.partition("::")[0])]
     progress = Progress("Running the tests once", len(files))
@@ -144,7 +144,7 @@ def traced(copies: Sequence[Copy], journal: Journal) -> TestsByLine:
         progress.add()
         return journal[key]
 
-    return tests_by_line(copies, in_copies(trace, files, copies))
+    return tests_by_line(copies, in_copies(trace, files, copies), apart)
 
 
 def try_all(
@@ -211,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ending.enter_context(closing(Copy(ROOT, Path(folder) / str(number), room.code, room.tests)))
             for number in range(max(1, options.processes))
         ]
-        for edited in try_all(chosen, copies, traced(copies, lines), journal, options.seconds):
+        for edited in try_all(chosen, copies, traced(copies, lines, room.apart), journal, options.seconds):
             tried.append(edited)
             if not edited.is_noticed:
                 print(edited, flush=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 _LIBRARY = "layers/smdebug_core/python/smdebug"
@@ -14,6 +15,8 @@ class Room(NamedTuple):
 
     code: Sequence[str]
     tests: Sequence[str]
+    apart: Mapping[str, str] = MappingProxyType({})
+    """Modules of processes that see nothing of the environment, and which tests start those."""
 
 
 ROOMS = {
@@ -23,7 +26,11 @@ ROOMS = {
     ),
     "trials": Room([f"{_LIBRARY}/trials", f"{_LIBRARY}/numbers"], ["tests/trials", "tests/numbers"]),
     "diagnosis": Room([f"{_LIBRARY}/diagnosis"], ["tests/diagnosis"]),
-    "functions": Room(["functions"], ["tests/functions"]),
+    "functions": Room(
+        ["functions"],
+        ["tests/functions", "tests/backtesting/deployed"],
+        {"functions/custom_rules/child.py": "tests/functions/custom_rules/"},
+    ),
     "ui": Room([f"{_LIBRARY}/ui"], ["tests/ui"]),
     "default-rules": Room(["rules/smdebug_default_rules"], ["tests/smdebug_default_rules"]),
     "backtesting": Room([f"{_LIBRARY}/backtesting"], ["tests/backtesting"]),

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tools.mutate.edits import Edit
@@ -39,6 +40,8 @@ class TestsByLine(NamedTuple):
     at: Mapping[tuple[str, int], frozenset[str]]
     imported: frozenset[tuple[str, int]]
     """The lines that are executed while the tests are imported."""
+    apart: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """The tests that start a process of which nothing is seen, by the module that it runs."""
 
     def of(self, file: str, edit: Edit, last_line: int, most_seconds: float) -> list[str]:
         """Return the tests that execute the edit.
@@ -46,9 +49,9 @@ class TestsByLine(NamedTuple):
         One variant of each test comes before all others, those of the module before those of other modules,
         and the fastest first.
         """
-        found: set[str] = set()
+        found: set[str] = set(self.apart.get(file, ()))
         if self.is_imported(file, edit, last_line):
-            found = {test for (where, _), tests in self.at.items() if where == file for test in tests}
+            found |= {test for (where, _), tests in self.at.items() if where == file for test in tests}
         for line in range(edit.line, last_line + 1):
             found |= self.at.get((file, line), frozenset())
         by_speed = sorted(found, key=lambda test: (self.seconds[test], test))
@@ -228,7 +231,9 @@ class Copy:
         return self._sound[key]
 
 
-def tests_by_line(copies: Sequence[Copy], traced: Iterable[Mapping[str, Any]]) -> TestsByLine:
+def tests_by_line(
+    copies: Sequence[Copy], traced: Iterable[Mapping[str, Any]], apart: Mapping[str, str]
+) -> TestsByLine:
     """Put together what the tests execute. A few that fail although nothing is edited are left out."""
     seconds: dict[str, float] = {}
     at: dict[tuple[str, int], frozenset[str]] = defaultdict(frozenset)
@@ -243,4 +248,12 @@ def tests_by_line(copies: Sequence[Copy], traced: Iterable[Mapping[str, Any]]) -
         raise SystemExit(f"The tests fail without any edit: {', '.join(shown) or 'there is none'}")
     if failed:
         print(f"Left out, because they fail without any edit: {', '.join(sorted(failed))}", flush=True)
-    return TestsByLine(seconds, {place: names - failed for place, names in at.items()}, copies[0].imported())
+    return TestsByLine(
+        seconds,
+        {place: names - failed for place, names in at.items()},
+        copies[0].imported(),
+        {
+            module: frozenset(test for test in seconds if test.startswith(tests)) - failed
+            for module, tests in apart.items()
+        },
+    )
