@@ -310,3 +310,23 @@ def test_the_end_of_a_run_finishes_the_rule_once_it_has_seen_all(tmp_path, monke
     assert watched.status == "NoIssuesFound"
     assert len(watched.attributes()["seen"]) == 5
     assert watched.small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_step_whose_files_cannot_be_read_is_passed_over_without_running_it(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(*range(5))
+    (index,) = tmp_path.rglob("index/*/*2_worker_0.json")
+    index.write_bytes(b"{")
+    asked = []
+    run = watched.small.run_rule
+
+    def noting(job, **more):
+        answer = run(job, **more)
+        asked.extend(step["step"] for step in answer["steps"])
+        return answer
+
+    watched.small.run_rule = noting
+    watched.settle()
+    assert asked == [0, 1, 3, 4]
+    assert [step for step, _ in watched.attributes()["seen"]] == [0, 1, 3, 4]
+    assert watched.group.cursor == 4
