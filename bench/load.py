@@ -2,6 +2,7 @@
 
     make load-test                                     4 runs of 4 workers, 50 steps each
     make load-test ARGS="--runs 16 --workers 1 --steps 200"
+    make load-test ARGS="--backtest 60"                the same without and with a backtest beside it
 
 The handlers are the real ones; moto and this machine's cores are the limit, not those of AWS.
 """
@@ -9,23 +10,38 @@ The handlers are the real ones; moto and this machine's cores are the limit, not
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import tempfile
+import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 
 from local_aws import LocalAws, LocalDebugger
+from local_aws.aws import Invocation
 from local_aws.errors import WaitedTooLong
+from smdebug.backtesting.backtest import Options
+from smdebug.backtesting.deployed import plan
+from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, cancel
+from smdebug.backtesting.question import Question
+from smdebug.service.backtests import connect_backtests
+from tests.backtesting.many_runs import make_run, write_rule
 from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
 # As in an account whose quota was raised: in the smallest one, 10 functions at once share all runs.
 SETTINGS = {"account_concurrency": 1000}
+JUDGING_AT_ONCE = 4
+"""Calls that a backtest may have at once."""
 RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
@@ -34,28 +50,42 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--workers", type=int, default=4, help="of each run")
     parser.add_argument("--steps", type=int, default=50, help="of each run")
+    parser.add_argument(
+        "--backtest", type=int, default=0, metavar="RUNS", help="then again beside a backtest"
+    )
     arguments = parser.parse_args()
-    names = [f"run-{number}" for number in range(arguments.runs)]
-    with LocalAws(SETTINGS) as aws:
-        debugger = LocalDebugger(aws)
+    settings = SETTINGS | ({"backtests_at_once": JUDGING_AT_ONCE} if arguments.backtest else {})
+    with LocalAws(settings) as aws, aws.as_default():
+        problems = load(aws, [f"run-{number}" for number in range(arguments.runs)], arguments)
+        if arguments.backtest:
+            with BesideBacktest(aws, arguments.backtest):
+                names = [f"beside-{number}" for number in range(arguments.runs)]
+                problems += load(aws, names, arguments)
+    return 1 if problems else 0
+
+
+def load(aws: LocalAws, names: Sequence[str], arguments: argparse.Namespace) -> list[str]:
+    """Train runs of these names, print what was measured, and return what was lost."""
+    debugger = LocalDebugger(aws)
+    for name in names:
+        debugger.attach(name, [RULE])
+    calls_before = len(aws.invocations())
+    began = time.monotonic()
+    with ThreadPoolExecutor(arguments.runs) as trainings:
+        list(trainings.map(lambda name: train(debugger, name, arguments), names))
+    saved = time.monotonic() - began
+    for number, name in enumerate(names):
+        debugger.wait(name, through=arguments.steps - 1, seconds=600)
+        progress(f"{number + 1} of {arguments.runs} runs are evaluated")
+    with suppress(WaitedTooLong):  # reported below
         for name in names:
-            debugger.attach(name, [RULE])
-        began = time.monotonic()
-        with ThreadPoolExecutor(arguments.runs) as trainings:
-            list(trainings.map(lambda name: train(debugger, name, arguments), names))
-        saved = time.monotonic() - began
-        for number, name in enumerate(names):
-            debugger.wait(name, through=arguments.steps - 1, seconds=600)
-            progress(f"{number + 1} of {arguments.runs} runs are evaluated")
-        with suppress(WaitedTooLong):  # reported below
-            for name in names:
-                complete = partial(is_complete, debugger, name, arguments.steps)
-                aws.wait_until(complete, what="the events of every step", seconds=60)
-        evaluated = time.monotonic() - began
-        lost = [problem for name in names for problem in missing(debugger, name, arguments.steps)]
-        took = [latency for name in names for latency in latencies(debugger, name)]
-        calls = Counter(invocation.function for invocation in aws.invocations())
-        dead = aws.dead_letters()
+            complete = partial(is_complete, debugger, name, arguments.steps)
+            aws.wait_until(complete, what="the events of every step", seconds=60)
+    evaluated = time.monotonic() - began
+    lost = [problem for name in names for problem in missing(debugger, name, arguments.steps)]
+    took = [latency for name in names for latency in latencies(debugger, name)]
+    calls = Counter(invocation.function for invocation in aws.invocations()[calls_before:])
+    dead = aws.dead_letters()
     progress("")
     steps = arguments.runs * arguments.steps
     print(f"\n{arguments.runs} runs of {arguments.workers} workers, {arguments.steps} steps each")
@@ -69,7 +99,68 @@ def main() -> int:
     print(f"{len(lost):>10}  steps lost or published with several ids")
     for problem in lost[:10]:
         print(f"            {problem}")
-    return 1 if lost or dead else 0
+    return [*lost, *map(str, dead)]
+
+
+class BesideBacktest:
+    """A backtest of old runs in the account, which is cancelled at the end of the block.
+
+    Its rule waits and computes nothing: in an account, each call has a processor of its own.
+    """
+
+    def __init__(self, aws: LocalAws, runs: int):
+        self._aws = aws
+        self._folder = tempfile.TemporaryDirectory()
+        self._account = connect_backtests()
+        rule = write_rule(Path(self._folder.name) / "waits.py", first="__import__('time').sleep(1)")
+        self._question = Question(({"rule": "LossSpike", "parameters": {}},), rule)
+        self._journal = Path(self._folder.name) / "journal.jsonl"
+        self._thread = threading.Thread(target=self._judge, daemon=True)
+        for number in range(runs):
+            make_run(Path(self._folder.name) / "run", [2.0, 1.9, 1.8])
+            LocalDebugger(aws, "old").put(Path(self._folder.name) / "run", f"run-{number:04}")
+            shutil.rmtree(Path(self._folder.name) / "run")
+        aws.settle()
+        self._calls_before = len(aws.invocations())
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        self._aws.wait_until(self._judges_at_once, what="the backtest to judge", seconds=120)
+
+    def __exit__(self, *_: object) -> None:
+        has_ended = not self._thread.is_alive()
+        calls = self._calls()
+        print(f"{len(calls):>10,}  runs were judged meanwhile, {most_at_once(calls)} at once")
+        if has_ended:
+            print("            the backtest ended before the load did: give --backtest more runs")
+        cancel(self._question, self._account, self._journal)
+        self._thread.join()
+        self._folder.cleanup()
+
+    def _judge(self) -> None:
+        plan.CHUNK_SECONDS = 0.1  # each run is a call, so that there are as many as may be
+        backtest_in_account(
+            self._question,
+            [f"s3://{self._aws.bucket}/old"],
+            self._account,
+            Options(journal=self._journal),
+            DeployedOptions(pause=partial(time.sleep, 1)),
+        )
+
+    def _judges_at_once(self) -> bool:
+        return most_at_once(self._calls()) >= JUDGING_AT_ONCE
+
+    def _calls(self) -> list[Invocation]:
+        calls = self._aws.invocations()[self._calls_before :]
+        return [call for call in calls if call.function == "run_custom_rule"]
+
+
+def most_at_once(calls: Sequence[Invocation]) -> int:
+    """Return how many calls there were at the moment with the most of them."""
+    changes = sorted(
+        [(call.began, 1) for call in calls] + [(call.began + call.seconds, -1) for call in calls]
+    )
+    return max(accumulate(change for _, change in changes), default=0)
 
 
 def train(debugger: LocalDebugger, name: str, arguments: argparse.Namespace) -> None:
