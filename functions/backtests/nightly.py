@@ -52,9 +52,9 @@ def plan_nightly(ports: NightlyPorts) -> dict[str, Any]:
     question = Question(ports.rules)
     rules = rules_counted(question)
     chunks = chunks_of(runs, rules)
-    memory_mb = ports.capacity.memory_mb
-    estimated = estimate(chunks, rules, at_once=ports.capacity.at_once, memory_mb=memory_mb, custom=False)
+    estimated = estimate(chunks, rules, ports.capacity, custom=False)
     refuse_expensive(estimated, ports.budget)
+    memory_mb = ports.capacity.memory_mb
     priced = [(chunk, chunk.work(rules).dollars(memory_mb, custom=False)) for chunk in chunks]
     if not ports.bucket.exists(manifest_key(name)):
         write_task(ports.bucket, name, Task.of(question, ports.budget), priced)

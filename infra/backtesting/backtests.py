@@ -60,9 +60,12 @@ class Backtests(Construct):
         self._grant(report)
         self.machine = self._state_machine()
         self.arn = self._machine_arn
-        self.capacity = json.dumps(
-            {"at_once": settings.backtests_at_once, "memory_mb": settings.memory_mb}, sort_keys=True
-        )
+        capacity = {
+            "at_once": settings.backtests_at_once,
+            "memory_mb": settings.memory_mb,
+            "bundles": self._keeps_bundles,
+        }
+        self.capacity = json.dumps(capacity, sort_keys=True)
         self.functions = [self.judge, self.prepare, self.sandbox, self.keep]
         if settings.nightly_backtest:
             self.functions.append(self._nightly())
@@ -85,14 +88,18 @@ class Backtests(Construct):
         function.knows(names.BACKTEST_MEMORY, str(settings.memory_mb))
         return function
 
+    @property
+    def _keeps_bundles(self) -> bool:
+        settings = self._shared.settings
+        return settings.bundle_retention_days > 0 and settings.memory_mb >= _MEMORY_FOR_BUNDLES
+
     def _grant(self, report: PythonFunction) -> None:
         bucket, table = self._foundation.bucket, self._foundation.table
         bucket.let_read(self.judge)
         bucket.let_use_backtests(self.judge, writes=[ROWS])
         bucket.let_use_backtests(self.prepare, reads=[PLAN])
         bucket.let_use_backtests(self.keep, reads=[PLAN], writes=[ROWS])
-        settings = self._shared.settings
-        if settings.bundle_retention_days and settings.memory_mb >= _MEMORY_FOR_BUNDLES:
+        if self._keeps_bundles:
             bucket.let_keep_bundles(self.judge)
             bucket.let_keep_bundles(report)
             bucket.let_know_bundles(self.prepare)

@@ -11,7 +11,15 @@ import boto3
 import pytest
 
 from smdebug.backtesting.deployed import plan
-from smdebug.backtesting.deployed.plan import Estimate, PlannedRun, Work, chunks_of, estimate, work_of
+from smdebug.backtesting.deployed.plan import (
+    Capacity,
+    Estimate,
+    PlannedRun,
+    Work,
+    chunks_of,
+    estimate,
+    work_of,
+)
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import judge
 from smdebug.backtesting.question import Question
@@ -73,7 +81,7 @@ def estimated(*, is_bundled: bool) -> Estimate:
     """Return the estimate of the budget: 5,000 runs, 2,000 steps, 10 rules, 500 children."""
     places = [f"s3://r/{number}" for number in range(5_000)]
     runs = [PlannedRun(FoundRun(place, place, place), 2_000, is_bundled) for place in places]
-    return estimate(chunks_of(runs, 10), 10, at_once=500, memory_mb=1024, custom=False)
+    return estimate(chunks_of(runs, 10), 10, Capacity(500, 1024), custom=False)
 
 
 def test_five_thousand_runs_with_bundles_cost_less_than_three_dollars_and_take_less_than_ten_minutes():

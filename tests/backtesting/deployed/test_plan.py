@@ -8,6 +8,7 @@ from smdebug.backtesting.deployed.plan import (
     CHUNK_SECONDS,
     MOST_IN_CHUNK,
     MOST_IN_CUSTOM_CHUNK,
+    Capacity,
     PlannedRun,
     chunks_of,
     estimate,
@@ -17,6 +18,7 @@ from smdebug.backtesting.deployed.plan import (
 )
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.question import Question
+from smdebug.cli.runs.backtest_deployed import in_words
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.costs import PRICES
 
@@ -43,7 +45,7 @@ def test_small_runs_are_divided_by_number():
 
 
 def test_no_runs_cost_nothing():
-    estimated = estimate([], 3, at_once=2, memory_mb=1024, custom=False)
+    estimated = estimate([], 3, Capacity(2, 1024), custom=False)
     assert (estimated.runs, estimated.dollars, estimated.seconds) == (0, 0, 0)
 
 
@@ -60,24 +62,57 @@ def test_a_run_with_a_bundle_costs_its_time_and_a_few_requests():
     (first,), (later,) = planned(2000), planned(2000, is_bundled=True)
     assert work_of(later, 10).seconds == work_of(first, 10).seconds
     assert work_of(later, 10).gets < 10
-    some = estimate(chunks_of([first, later], 10), 10, at_once=2, memory_mb=1024, custom=False)
-    both = estimate(chunks_of([later, later], 10), 10, at_once=2, memory_mb=1024, custom=False)
+    some = estimate(chunks_of([first, later], 10), 10, Capacity(2, 1024), custom=False)
+    both = estimate(chunks_of([later, later], 10), 10, Capacity(2, 1024), custom=False)
     assert (some.bundled, some.dollars_bundled) == (1, both.dollars)
     assert both.dollars == both.dollars_bundled < some.dollars / 3
 
 
 def test_more_at_once_take_less_time_and_cost_the_same():
     chunks = chunks_of(planned(*[2000] * 100), 10)
-    few, many = (estimate(chunks, 10, at_once=n, memory_mb=1024, custom=False) for n in (2, 50))
+    few, many = (estimate(chunks, 10, Capacity(n, 1024), custom=False) for n in (2, 50))
     assert many.seconds < few.seconds / 10
     assert many.dollars == few.dollars
 
 
 def test_the_budget_is_named_with_the_estimate():
-    estimated = estimate(chunks_of(planned(2000), 10), 10, at_once=1, memory_mb=1024, custom=False)
+    estimated = estimate(chunks_of(planned(2000), 10), 10, Capacity(1, 1024), custom=False)
     refuse_expensive(estimated, 1.0)
     with pytest.raises(SMDebugValueError, match=r"estimated at \$0\.00, and the budget is \$0\.00"):
         refuse_expensive(estimated, 0.0001)
+
+
+KEEPS, KEEPS_NONE = Capacity(2, 1024), Capacity(2, 1024, keeps_bundles=False)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "custom", "bundled", "said"),
+    [
+        (
+            KEEPS,
+            False,
+            0,
+            "0 of the runs have a bundle, and this backtest bundles the others: the next one costs",
+        ),
+        (KEEPS, True, 0, "0 of the runs have a bundle (about $0.01 if all had)"),
+        (KEEPS_NONE, False, 0, "0 of the runs have a bundle (about $0.01 if all had)"),
+        (KEEPS, False, 60, "60 of the runs have a bundle"),
+    ],
+)
+def test_what_bundles_will_save_is_promised_only_where_they_are_written(capacity, custom, bundled, said):
+    runs = planned(*[2000] * 60, is_bundled=bundled == 60)
+    estimated = estimate(chunks_of(runs, 10, custom=custom), 10, capacity, custom=custom)
+    assert said in in_words(estimated)
+    promises = "next one" in said
+    assert ("next one" in in_words(estimated)) is promises
+    with pytest.raises(SMDebugValueError) as refused:
+        refuse_expensive(estimated, 0.001)
+    assert ("which would save the next one" in str(refused.value)) is promises
+
+
+def test_what_the_account_says_of_bundles_is_known_and_an_older_one_says_nothing():
+    assert Capacity.from_dict({"at_once": 2, "memory_mb": 1024, "bundles": False}) == KEEPS_NONE
+    assert Capacity.from_dict({"at_once": 2, "memory_mb": 1024}) == KEEPS
 
 
 def test_rules_of_a_set_count_as_several_and_two_versions_twice():

@@ -99,13 +99,7 @@ def backtest_in_account(
         task = Task.of(question, deployed.budget)
         chunks = chunks_of(missing, rules, custom=task.is_custom)
         capacity = Capacity.from_dict(account.capacity)
-        estimated = estimate(
-            chunks,
-            rules,
-            at_once=capacity.at_once,
-            memory_mb=capacity.memory_mb,
-            custom=task.is_custom,
-        )
+        estimated = estimate(chunks, rules, capacity, custom=task.is_custom)
         if deployed.is_dry:
             return estimated
         ended: Execution | None = None

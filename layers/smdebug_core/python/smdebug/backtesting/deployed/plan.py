@@ -152,6 +152,19 @@ def chunks_of(runs: Iterable[PlannedRun], rules: int, *, custom: bool = False) -
 
 
 @dataclass(frozen=True)
+class Capacity:
+    """What the deployed application gives to backtests."""
+
+    at_once: int
+    memory_mb: int
+    keeps_bundles: bool = True
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> Capacity:
+        return cls(int(payload["at_once"]), int(payload["memory_mb"]), bool(payload.get("bundles", True)))
+
+
+@dataclass(frozen=True)
 class Estimate:
     """What a backtest takes, before anything is started."""
 
@@ -163,7 +176,16 @@ class Estimate:
     bundled: int = 0
     """How many of the runs have a bundle already."""
     dollars_bundled: float = 0.0
-    """What it would cost if all of them had one, as after this backtest."""
+    """What it would cost if all of them had one."""
+    writes_bundles: bool = False
+    """Whether this backtest writes the others, so that the next one costs that much."""
+
+    @property
+    def saves_the_next(self) -> float:
+        """Dollars that the next backtest of these runs costs less, as this one writes their bundles."""
+        return (
+            self.dollars - self.dollars_bundled if self.writes_bundles and self.bundled < self.runs else 0.0
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -175,45 +197,37 @@ class Estimate:
         }
 
 
-def estimate(chunks: Iterable[Chunk], rules: int, *, at_once: int, memory_mb: int, custom: bool) -> Estimate:
-    """Return what judging the chunks takes, so many at once."""
+def estimate(chunks: Iterable[Chunk], rules: int, capacity: Capacity, *, custom: bool) -> Estimate:
+    """Return what judging the chunks takes."""
     works = [(chunk, chunk.work(rules)) for chunk in chunks]
     total = sum((work for _, work in works), Work())
     runs = [run for chunk, _ in works for run in chunk.runs]
     bundled = sum((work_of(run._replace(is_bundled=True), rules) for run in runs), Work())
     extra = SANDBOX if custom else 0.0
     longest = max((work.seconds + extra * work.runs for _, work in works), default=0.0)
-    spread = (total.seconds + extra * total.runs) / max(1, at_once)
+    spread = (total.seconds + extra * total.runs) / max(1, capacity.at_once)
     # The calls are not of the same length: the last begin when the others end.
     seconds = spread + longest + STARTING if works else 0.0
     return Estimate(
         total.runs,
         len(works),
         sum(run.steps for run in runs),
-        total.dollars(memory_mb, custom=custom, chunks=len(works)),
+        total.dollars(capacity.memory_mb, custom=custom, chunks=len(works)),
         seconds,
         sum(run.is_bundled for run in runs),
-        bundled.dollars(memory_mb, custom=custom, chunks=len(works)),
+        bundled.dollars(capacity.memory_mb, custom=custom, chunks=len(works)),
+        writes_bundles=capacity.keeps_bundles and not custom,
     )
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """What the deployed application gives to backtests."""
-
-    at_once: int
-    memory_mb: int
-
-    @classmethod
-    def from_dict(cls, payload: Mapping[str, Any]) -> Capacity:
-        return cls(int(payload["at_once"]), int(payload["memory_mb"]))
 
 
 def refuse_expensive(estimated: Estimate, budget: float) -> None:
     """Raise `SMDebugValueError` if the backtest is estimated to cost more than its budget."""
     if estimated.dollars > budget:
+        saves = round(estimated.saves_the_next, 2)
+        later = f", which would save the next one ${saves:,.2f} by bundles" if saves else ""
         raise SMDebugValueError(
-            f"This backtest is estimated at ${estimated.dollars:,.2f}, and the budget is ${budget:,.2f}: "
+            f"This backtest is estimated at ${estimated.dollars:,.2f}{later}, "
+            f"and the budget is ${budget:,.2f}: "
             "choose fewer runs with --where, --since or --limit, or set --budget"
         )
 

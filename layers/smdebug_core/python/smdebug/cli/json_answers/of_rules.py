@@ -157,6 +157,9 @@ class BacktestEstimate(TypedDict):
     seconds: float
     bundled: Annotated[int, "runs that have a bundle, and so take few requests"]
     dollars_bundled: Annotated[float, "what it would cost if all runs had one"]
+    writes_bundles: Annotated[
+        bool, "whether this backtest writes the others, so that the next one costs that"
+    ]
 
 
 class BacktestCancelled(TypedDict):

@@ -133,12 +133,16 @@ def in_words(estimated: Estimate) -> str:
     """Return what a backtest will take, as a sentence without its full stop."""
     if not estimated.runs:
         return "Every run has been judged: nothing to start"
-    has_all = estimated.bundled == estimated.runs
+    cheap = f"about ${estimated.dollars_bundled:,.2f}"
+    bundles = f"{estimated.bundled:,} of the runs have a bundle"
+    if estimated.saves_the_next:
+        bundles += f", and this backtest bundles the others: the next one costs {cheap}"
+    elif estimated.bundled < estimated.runs:
+        bundles += f" ({cheap} if all had)"
     return (
         f"{counted(estimated.runs, 'run')} with {counted(estimated.steps, 'index file')} in "
         f"{counted(estimated.chunks, 'call')}: about ${estimated.dollars:,.2f}, within "
-        f"{_time(estimated.seconds)}; {estimated.bundled:,} of the runs have a bundle"
-        f"{'' if has_all else f' (about ${estimated.dollars_bundled:,.2f} if all had)'}"
+        f"{_time(estimated.seconds)}; {bundles}"
     )
 
 
