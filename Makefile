@@ -221,6 +221,9 @@ bench-cost: $(READY) ##+ compute the cost of a saved step from the handlers' AWS
 bench-scale: $(READY) ##+ count the cost of ending a long run: a million steps, 1,024 workers
 	@$(BIN)/python -m bench.costs.scale $(ARGS)
 
+bench-throughput: $(READY) ##+ count the steps a second of one run that the rules evaluate, by its number of workers
+	@$(BIN)/python -m bench.costs.throughput $(ARGS)
+
 bench-cold: $(READY) ##+ time the import of each handler with only the layer installed
 	@$(BIN)/python -m bench.cold_start $(ARGS)
 
@@ -303,4 +306,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-agent verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-throughput bench-report bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-agent verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

@@ -67,6 +67,8 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
 class ClaimWalk(StepWalk):
     """A walk over the due steps on which they are noted for the claim instead of evaluated."""
 
+    reads_ahead = False  # a claim is short, and the next one would read the same again
+
     def __init__(self, leased: LeasedGroup):
         super().__init__(leased)
         self.steps: list[ClaimedStep] = []

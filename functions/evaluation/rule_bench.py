@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from functions.telemetry import about_rule
 from functions.world import World
 from smdebug.diagnosis.evidence import Evidence, evidence_of
 from smdebug.exceptions import NewerRecord, SMDebugError, StepNotYetAvailable, StorageUnavailable
-from smdebug.files.names import END_MARKER, EVENTS_FOLDER
+from smdebug.files.names import END_MARKER, EVENTS_FOLDER, index_key
 from smdebug.rules.asking import AT_STEP, ask, error_sentence
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import every_rule, find_rule
@@ -77,6 +78,10 @@ class RuleBench:
         """Fetch all index files of a step together, as they are read one by one later."""
         self.trial.written_by(step.step, sorted(step.complete_workers))
 
+    def reading_ahead(self, step: StepRecord, most_bytes: int) -> Callable[[], None]:
+        """Return what fetches a later step, up to that size."""
+        return self.trial.reading_ahead(step.step, sorted(step.complete_workers), most_bytes)
+
     def move_to(self, step: StepRecord) -> str | None:
         """Limit the run to the step; return the problem with its files, or None."""
         view = _view(self._world, self._record, self.storage)
@@ -94,7 +99,9 @@ class RuleBench:
             self.saved = max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
         if not missing:
             return None
-        problems = [str(problem) for problem in view.trial.damaged_files.values()][-3:]
+        damaged = view.trial.damaged_files
+        files = (index_key(step.step, worker) for worker in missing)
+        problems = [str(damaged[file]) for file in files if file in damaged][-3:]
         return (
             f"Step {step.step} cannot be read as saved by {', '.join(missing[:8])}"
             f"{' and others' if len(missing) > 8 else ''}: "

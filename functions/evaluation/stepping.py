@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from functions.decisions.settling import (
     Ready,
@@ -18,6 +19,7 @@ from functions.decisions.settling import (
 )
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
+from functions.evaluation.read_ahead import ReadAhead
 from functions.run_record import report_two_trainings
 from functions.workflow_start import leave_check
 from smdebug.service.records import NOTHING_EVALUATED, GroupRecord, StepRecord
@@ -31,8 +33,11 @@ _LATE_TOGETHER = 20  # one message may report several late steps
 class StepWalk:
     """One walk over the due steps of a leased group, evaluating its rules at each."""
 
+    reads_ahead = True
+
     def __init__(self, leased: LeasedGroup):
         self.leased = leased
+        self._ahead = ReadAhead(leased, goes_on=self.reads_ahead)
 
     def run(self, hinted_step: int) -> bool:
         """Evaluate what is due; return whether there is more to do.
@@ -47,6 +52,11 @@ class StepWalk:
         if leased.deaths >= DEATHS_BEFORE_ALONE and leased.group.alone:
             self._fail_killer(leased.group.alone[-1])
             return True
+        with self._ahead:
+            return self._walk(hinted_step)
+
+    def _walk(self, hinted_step: int) -> bool:
+        leased = self.leased
         for step in self._late(hinted_step):
             if not self._evaluate(self._ready_late(step)):
                 leased.wait()
@@ -75,7 +85,7 @@ class StepWalk:
         previous = self.leased.bench.previous_step
         while True:
             steps, is_all = self._backlog()
-            while ready := next_step(steps, self._settling(), previous):
+            while self._ahead.reach(steps) and (ready := next_step(steps, self._settling(), previous)):
                 yield ready
             if not any(step.step <= self.leased.group.cursor for step in steps):
                 break  # nothing of them is due
@@ -294,13 +304,16 @@ class StepWalk:
         # The commit marks a late step as done; a mark made before would hide it if the commit fails.
         by = leased.group.group if old and not late else None
         if step.layout is None or (by and by not in step.evaluated_by):
-            leased.world.index.describe_step(
-                leased.record.run,
-                step,
-                mode=summary.mode.name,
-                mode_step=summary.mode_step,
-                layout=summary.layout,
-                evaluated_by=by,
+            self._ahead.write(
+                partial(
+                    leased.world.index.describe_step,
+                    leased.record.run,
+                    step,
+                    mode=summary.mode.name,
+                    mode_step=summary.mode_step,
+                    layout=summary.layout,
+                    evaluated_by=by,
+                )
             )
 
     def _fail_killer(self, rule_id: str) -> None:

@@ -12,7 +12,8 @@ twice, or out of a backlog, gives the same results as when it was new. Nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import (
@@ -66,8 +67,8 @@ class AsOfTrial(Trial):
         self._historic = run = HistoricRun(self._lazy, collections)
         event_files = event_files or EventFiles(storage)
         path = storage.location if path is None else path
-        values = FetchingReader(run, storage, event_files)
-        self._set_up(name, storage, path, run, event_files, values)
+        self._reader = FetchingReader(run, storage, event_files)
+        self._set_up(name, storage, path, run, event_files, self._reader)
 
     # Moving
 
@@ -108,6 +109,22 @@ class AsOfTrial(Trial):
     def written_by(self, step: int, workers: Iterable[str]) -> Workers:
         """Return what these workers wrote at a step, which need not exist in this view."""
         return self._files.of(step, workers)
+
+    def reading_ahead(self, step: int, workers: Iterable[str], most_bytes: int) -> Callable[[], None]:
+        """Return a function that fetches a later step, for a thread.
+
+        It fetches the index files, and the event files of those workers of which values were read last: a
+        rule reads much the same at each step. A file that cannot be read is a problem when it is needed.
+        """
+        read_before = self._reader.of_last_step()
+
+        def fetch() -> None:
+            with suppress(SMDebugError):
+                written = self._files.of(step, workers)
+                chosen = [saved for worker, saved in written.items() if read_before(worker)]
+                self._reader.fetch(chosen, most_bytes)
+
+        return fetch
 
     def layout(self, digest: str) -> StepLayout:
         """Return the layout with that digest, to be recorded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -116,17 +116,27 @@ class FetchingReader(ValueReader):
             self._first_worker.popitem(last=False)
         return super().read(written, position)
 
-    def _fetch_all_workers(self, step: int) -> None:
-        if self._storage.concurrency <= 1:
-            return
+    def of_last_step(self) -> Callable[[str], bool]:
+        """Return which workers' values were read of the step that was read last."""
+        if not self._first_worker:
+            return lambda worker: False
+        first = next(reversed(self._first_worker.values()))
+        return lambda worker: first in (None, worker)
+
+    def fetch(self, workers: Iterable[WorkerStep], most_bytes: int) -> None:
+        """Fetch the small files of these workers, up to that size in all."""
         wanted, size = [], 0
-        for written in (self._index.workers_at(step, GLOBAL) or {}).values():
+        for written in workers:
             size += written.spans.end
-            if size > _FETCHED_AHEAD:
+            if size > most_bytes:
                 break
             if written.event_file is not None and 0 < written.spans.end <= SMALL_FILE:
                 wanted.append(written)
         in_parallel(self._fetch, wanted, min(self._storage.concurrency, MOST_READERS))
+
+    def _fetch_all_workers(self, step: int) -> None:
+        if self._storage.concurrency > 1:
+            self.fetch((self._index.workers_at(step, GLOBAL) or {}).values(), _FETCHED_AHEAD)
 
     def _fetch(self, written: WorkerStep) -> None:
         length, start = min(zip(written.spans.lengths, written.spans.starts, strict=True))
