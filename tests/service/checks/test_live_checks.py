@@ -9,7 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from smdebug.service.checks.live_checks import check_deployment
+from infra.settings import Settings
+from smdebug.service.checks.live_checks import batches_of, check_deployment
 from tests.support.mocked_aws import mocked_aws
 
 REGION = "us-east-1"
@@ -153,11 +154,63 @@ def test_a_check_that_is_refused_does_not_hide_the_others(clients):
     assert states(some, "alarms") == [("well", "none of 1 is raised")]
 
 
+@pytest.mark.parametrize(
+    ("quota", "deployed_for", "state"),
+    [(10, 10, "well"), (1000, 1000, "well"), (1000, 10, "absent"), (10, 1000, "wrong"), (400, 1000, "wrong")],
+)
+def test_a_stack_is_compared_with_the_quota_of_its_account(clients, quota, deployed_for, state):
+    class Lambda:
+        def get_account_settings(self) -> dict[str, Any]:
+            limit = {"ConcurrentExecutions": quota, "UnreservedConcurrentExecutions": quota}
+            return {"AccountLimit": limit}
+
+        def get_event_source_mapping(self, **_: Any) -> dict[str, Any]:
+            at_once = Settings(account_concurrency=deployed_for).ingest_at_once
+            return {"State": "Enabled", "ScalingConfig": {"MaximumConcurrency": at_once}}
+
+    class StackWithMapping:
+        def __init__(self, stack: Any):
+            self._stack = stack
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._stack, name)
+
+        def get_paginator(self, name: str) -> Any:
+            pages = self._stack.get_paginator(name)
+            mapping = {
+                "ResourceType": "AWS::Lambda::EventSourceMapping",
+                "LogicalResourceId": "Mapping1",
+                "PhysicalResourceId": "1-2-3",
+            }
+
+            class Pages:
+                def paginate(self, **how: Any) -> Any:
+                    yield from pages.paginate(**how)
+                    if name == "list_stack_resources":
+                        yield {"StackResourceSummaries": [mapping]}
+
+            return Pages()
+
+    def some(service: str) -> Any:
+        if service == "lambda":
+            return Lambda()
+        return StackWithMapping(clients(service)) if service == "cloudformation" else clients(service)
+
+    checks = [check for check in check_deployment("smdebug", some) if check.what == "concurrency"]
+    assert [check.state for check in checks] == ["well", state]
+    assert (f"-c account_concurrency={quota}" in checks[1].hint) == (state != "well")
+
+
+@pytest.mark.parametrize("quota", [10, 59, 60, 1000, 20_000, 100_000])
+def test_the_library_and_the_deployment_derive_the_same_from_a_quota(quota):
+    assert batches_of(quota) == Settings(account_concurrency=quota).ingest_at_once
+
+
 def test_the_resources_that_the_checks_look_for_exist_in_the_template():
     import tempfile
     from pathlib import Path
 
-    from tests.infra.conftest import Settings, synthesized
+    from tests.infra.conftest import synthesized
 
     with tempfile.TemporaryDirectory() as folder:
         resources = synthesized(Settings(slack_secret="pager"), Path(folder)).resources

@@ -196,6 +196,11 @@ class _Live:
         found = f"{most} functions at once in this account, {free} of them unreserved"
         hint = "docs/operations.md, Concurrency: ask AWS for a higher quota."
         yield _result(free >= 10, found, hint)
+        for uuid in self._resources["AWS::Lambda::EventSourceMapping"].values():
+            mapping = self._call("lambda", "get_event_source_mapping", UUID=uuid)
+            deployed = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+            if deployed is not None:
+                yield compare_concurrency(most, deployed)
 
     def _call(self, service: str, operation: str, **arguments: Any) -> Mapping[str, Any]:
         words = operation.split("_")
@@ -212,6 +217,21 @@ class _Live:
         name = "ApproximateNumberOfMessages"
         answer = self._call("sqs", "get_queue_attributes", QueueUrl=url, AttributeNames=[name])
         return int(answer["Attributes"][name])
+
+
+def compare_concurrency(quota: int, batches_at_once: int) -> Found:
+    """Compare the batches of arrivals that the stack handles at once with those of an account's quota."""
+    fitting = batches_of(quota)
+    found = f"deployed for {batches_at_once} batches of arrivals at once; {fitting} fit the account"
+    hint = f"Deploy with -c account_concurrency={quota}."
+    if batches_at_once > fitting:
+        return "wrong", found, f"{hint} Now the arrivals leave too little to the rules."
+    return ("absent", found, hint) if batches_at_once < fitting else ("well", found, "")
+
+
+def batches_of(quota: int) -> int:
+    """Return how many batches of arrivals a stack handles at once that is deployed for this quota."""
+    return max(2, min(1000, quota // 20))
 
 
 def _result(good: bool, found: str, hint: str) -> Found:
