@@ -13,10 +13,12 @@ from click.testing import CliRunner
 from torch import nn
 
 import smdebug.pytorch as smd
+from smdebug.cli.runs.inspect_command import command as inspect_command
 from smdebug.cli.runs.tensor_command import command
 from smdebug_default_rules.catalog import CATALOG
 from tests.frameworks.pytorch.training import Net, batch, hook_in, since
 from tests.smdebug_default_rules.made_runs import findings_of
+from tests.support.answers import problems_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -246,6 +248,16 @@ def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank
         shown = CliRunner().invoke(command, [str(run / "shards"), name])
         assert shown.exit_code == 0
         assert (of_a_part in shown.output) == is_of_a_part, name
+        answer = json.loads(CliRunner().invoke(command, [str(run / "shards"), name, "--json"]).stdout)
+        part = {"worker": "worker_0", "part": "1 of 2 along dimension 0"} if is_of_a_part else None
+        assert answer.get("part") == part
+    answer = json.loads(CliRunner().invoke(inspect_command, [str(run / "shards"), "--json"]).stdout)
+    assert problems_of("inspect", answer) == set()
+    parts = {tensor["name"]: tensor["part"] for tensor in answer["measured"]}
+    assert parts["gradient/Net_fc1.weight"] == parts["Net_fc1.weight"] == "1 of 2 along dimension 0"
+    assert parts["fc1_output_0"] is None
+    shown = CliRunner().invoke(inspect_command, [str(run / "shards")]).stdout
+    assert "sharded tensors, one worker's part, 1 of 2 along dimension 0, not the whole" in shown
 
 
 @since("2.6", "fully_shard() for everybody")

@@ -20,6 +20,7 @@ from smdebug.runs.statistics import (
 from smdebug.runs.training_loss import has_series
 from smdebug.trials import Trial
 from smdebug.trials.kinds import in_kind_order
+from smdebug.trials.observations.worker_parts import part_in_words
 
 OTHER = "tensors"
 """The kind of a tensor that is in no collection."""
@@ -151,6 +152,8 @@ class MeasuredOverview:
     last_step: int | None
     latest: TensorSummary | None
     """What was measured of it at that step."""
+    part: str | None = None
+    """Of a sharded tensor: which part of it the worker has that measured it, such as "1 of 2 along dp"."""
 
     def to_dict(self) -> dict[str, Any]:
         latest = None if self.latest is None else self.latest.to_dict()
@@ -164,12 +167,14 @@ def measured_overview(trial: Trial) -> list[MeasuredOverview]:
     for kind, tensors in observations.measured.by_kind().items():
         steps = observations.steps(kind=kind)
         last = steps[-1] if steps else None
-        matrix = None if last is None else observations.at(last).statistics(kind)
+        seen = None if last is None else observations.at(last)
+        matrix = None if seen is None else seen.statistics(kind)
         for tensor in tensors:
             latest = None
             if matrix is not None and tensor.name in matrix:
                 latest = statistics_in_row(matrix.row(tensor.name), tensor.dtype, tensor.shape)
-            found.append(MeasuredOverview(tensor.name, kind, len(steps), last, latest))
+            part = None if seen is None else part_in_words(seen.facts, tensor.name)
+            found.append(MeasuredOverview(tensor.name, kind, len(steps), last, latest, part))
     return found
 
 

@@ -42,10 +42,11 @@ class MeasuredTensor(TypedDict):
     """A tensor of which the default plan measures statistics."""
 
     name: str
-    collections: list[str]
-    steps: int
-    last_step: int
-    latest: Statistics
+    kind: Annotated[str, "parameters, gradients, updates, outputs, …"]
+    steps: Annotated[int, "at how many steps tensors of its kind were measured"]
+    last_step: int | None
+    latest: Statistics | None
+    part: Annotated[str | None, "of a sharded tensor, the part that was measured: 1 of 2 along dp"]
 
 
 class LoggedValues(TypedDict):
@@ -96,12 +97,20 @@ class TensorAtStep(Statistics):
     problem: NotRequired[Annotated[str, "why it cannot be read there"]]
 
 
+class MeasuredPart(TypedDict):
+    """The part of a sharded tensor that the numbers are of."""
+
+    worker: str
+    part: Annotated[str, "1 of 2 along dp"]
+
+
 class TensorSeries(TypedDict):
     """A tensor over its steps."""
 
     tensor: str
     mode: str
     loss: NotRequired[Annotated[Loss, "if the tensor is the training loss"]]
+    part: NotRequired[Annotated[MeasuredPart, "if the tensor is sharded"]]
     steps: list[TensorAtStep]
     left_out: list[LeftOut]
 

@@ -104,6 +104,11 @@ def _print_measured(measured: list[MeasuredOverview], most: int | None) -> None:
         ],
         limit=most,
     )
+    parts = [tensor.part for tensor in measured if tensor.part]
+    if parts:
+        print_line(
+            faint(f"of {counted(len(parts), 'sharded tensor')}, one worker's part, {parts[0]}, not the whole")
+        )
     if most is not None and len(measured) > most:
         print_line(faint("--tensors lists all of them"))
 

@@ -106,6 +106,8 @@ def _print_statistics(
         payload: dict[str, Any] = {"tensor": name, "mode": mode.name}
         if loss is not None:
             payload["loss"] = loss.to_dict()
+        if (part := _part_measured(trial, name, chosen, rows)) is not None:
+            payload["part"] = part
         lines = [row.to_dict() for row in rows]
         print_json({**payload, "steps": lines, "left_out": gaps})
         return
@@ -129,15 +131,16 @@ def _print_statistics(
         )
     part = _part_measured(trial, name, chosen, rows)
     if part is not None:
-        print_line(faint(part))
+        whose = f"{part['worker']}'s part, {part['part']}"
+        print_line(faint(f"The tensor is sharded: these are numbers of {whose}, not of the whole."))
     if not rows:
         print_line(faint(f"not saved at any step of mode {mode.name}"))
 
 
 def _part_measured(
     trial: Trial, name: str, chosen: tuple[ModeKeys, str | None, int | None], rows: list[TensorAtStep]
-) -> str | None:
-    """Say that these are numbers of one part of a sharded tensor, if they are."""
+) -> dict[str, str] | None:
+    """Return of which part of a sharded tensor these are numbers; None of a whole one."""
     from smdebug.exceptions import SMDebugError
     from smdebug.trials.observations.worker_parts import part_in_words
 
@@ -149,7 +152,7 @@ def _part_measured(
         part = part_in_words(trial.facts(measured.step, mode, worker), name)
     except SMDebugError:
         return None
-    return part and f"The tensor is sharded: these are numbers of {worker}'s part, {part}, not of the whole."
+    return {"worker": worker, "part": part} if part else None
 
 
 def _cells_of(row: TensorAtStep) -> tuple[Any, ...]:
