@@ -12,7 +12,11 @@ import smdebug
 from smdebug.diagnosis import as_text
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.names import CHECKPOINTS
+from smdebug.files.notes.checkpoints import parse_checkpoints
 from smdebug.runs.verifying import verify
+from smdebug.saving.place.attempt import StartedAttempt
+from smdebug.saving.place.checkpoint_writing import RunCheckpoints
+from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
 
 
@@ -107,6 +111,42 @@ def test_an_attempt_keeps_the_checkpoints_of_earlier_ones_as_far_as_their_steps_
     for name in ("first", "second"):
         subprocess.run([sys.executable, "-c", script, "0", "3", name], cwd=tmp_path, check=False)
     assert marked_in(tmp_path / "run") == [(step, f"/out/second-{step}") for step in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "kept"),
+    [
+        (StartedAttempt("run", 1, resumed_at=3), [1, 2]),
+        (StartedAttempt("run", 1, resumed_at=0), []),
+        (StartedAttempt("run", 1), [1, 2, 3]),
+        (StartedAttempt("run"), []),
+    ],
+)
+def test_checkpoints_of_earlier_attempts_are_kept_below_the_step_at_which_one_resumes(attempt, kept):
+    storage = MemoryStorage("run")
+
+    def write(attempt, *steps):
+        checkpoints = RunCheckpoints()
+        checkpoints.begin(storage, attempt)
+        for step in steps:
+            checkpoints.mark(f"s3://bucket/{attempt.training_run}-{step}", step)
+        checkpoints.finish(60)
+        return [item.step for item in parse_checkpoints(storage.read(CHECKPOINTS))]
+
+    assert write(StartedAttempt("run"), 1, 2, 3) == [1, 2, 3]
+    assert write(attempt, 9) == [*kept, 9]
+
+
+def test_marks_before_the_first_step_are_written_when_it_begins():
+    storage, checkpoints = MemoryStorage("run"), RunCheckpoints()
+    checkpoints.mark("s3://bucket/a", -1)
+    checkpoints.begin(storage, StartedAttempt("run"))
+    checkpoints.finish(60)
+    assert [item.path for item in parse_checkpoints(storage.read(CHECKPOINTS))] == ["s3://bucket/a"]
+    silent, nothing = MemoryStorage("other"), RunCheckpoints()
+    nothing.begin(silent, StartedAttempt("run"))
+    nothing.finish(60)
+    assert not silent.exists(CHECKPOINTS)
 
 
 def test_a_run_that_replaces_another_has_none_of_its_checkpoints(tmp_path):

@@ -55,6 +55,22 @@ def test_a_driver_that_fails_costs_the_gpus_alone(monkeypatch):
     assert "memory_bytes" in found
 
 
+def test_gpus_are_read_with_the_memory(monkeypatch):
+    class Found:
+        def read(self):
+            return [{"name": "A100"}]
+
+    class NoneVisible:
+        def read(self):
+            return []
+
+    monkeypatch.setattr(system_metrics, "gpus", Found)
+    assert SystemMetrics().sample()()["gpus"] == [{"name": "A100"}]
+    for without in (NoneVisible, lambda: None):
+        monkeypatch.setattr(system_metrics, "gpus", without)
+        assert "gpus" not in SystemMetrics().sample()()
+
+
 class Driver:
     """Answers as NVML does: a code, and the result behind a pointer."""
 
