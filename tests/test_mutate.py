@@ -97,6 +97,17 @@ def test_an_edit_of_what_is_computed_on_import_is_tried_in_a_fresh_process(check
     assert "room: 2 of 2 edits were noticed" in capsys.readouterr().out
 
 
+def test_an_edit_of_a_function_needs_no_fresh_process_whatever_the_tests_have_frozen(
+    checkout, capsys, monkeypatch
+):
+    (checkout / "conftest.py").write_text(
+        "import gc\n\n\ndef pytest_collection_finish():\n    gc.collect()\n    gc.freeze()\n"
+    )
+    monkeypatch.setattr(Copy, "_ask_fresh", lambda *arguments: pytest.fail("it was imported again"))
+    mutate.main(["room", "--count", "0", "--processes", "1"])
+    assert "room: 2 of 6 edits were noticed" in capsys.readouterr().out
+
+
 def test_a_process_that_a_test_starts_runs_the_edited_code(checkout, capsys):
     (checkout / "room/code.py").write_text("def is_low(value):\n    return value < 3\n")
     (checkout / "tests/room/test_code.py").write_text(

@@ -15,7 +15,9 @@ def _run(request: Answer) -> Answer:
     import pytest
 
     sys.path.insert(0, "")
-    options = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:cacheprovider")
+    # A package that was imported already may have a plugin: its assertions are rewritten no more.
+    ignored = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    options = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:cacheprovider", *ignored)
     code = pytest.main([*options, *request["tests"]])
     return {"failed": ["a test"] if code else []}
 
