@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
 
@@ -97,6 +98,16 @@ def test_a_damaged_cache_is_not_a_cache(tmp_path, content):
     assert cache.get("glance", "a", "2") is None
     next(tmp_path.iterdir()).write_bytes(content)
     assert cache.get("glance", "a", "1") is None
+
+
+def test_a_cache_is_of_its_user_alone_and_removes_no_file_of_others(tmp_path):
+    folder = tmp_path / "cache"
+    cache = Cache(folder, most_bytes=0)
+    cache.put("verdict", "run", "mark", 1)
+    assert stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0
+    (folder / "notes.txt").write_text("of somebody else")
+    cache.trim()
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
 
 
 def test_a_cache_is_bounded(tmp_path):

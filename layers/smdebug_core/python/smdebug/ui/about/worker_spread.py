@@ -36,8 +36,6 @@ def worker_spread(
     trial: Trial, progress: Callable[[int], Any] = lambda done: None
 ) -> tuple[Disagreement, ...]:
     """Return the differences between workers, the largest first; none of a single worker."""
-    if len(trial.workers()) < 2:
-        return ()
     chosen = thinned(trial.steps(), MOST_STEPS)
     found = []
     for name in compared_tensors(trial):
