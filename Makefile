@@ -154,9 +154,10 @@ test-oldest: $(OLDEST_READY) ##+ run the hooks' tests on the oldest supported Py
 test-sinks: $(SINKS_READY) ##+ run the tests of sinks on MLflow, W&B and others themselves
 	@$(SINKS)/python -m pytest -q -p no:cacheprovider tests/sinks/real $(ARGS)
 
-pictures: $(FRAMEWORKS_READY) ##+ make the pictures of the documentation, with Chromium
+pictures: $(FRAMEWORKS_READY) $(SINKS_READY) ##+ make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
 	@$(BIN)/python -m tests.ui.pictures $(ARGS)
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(SINKS)/python -m tests.sinks.pictures $(ARGS)
 
 notebooks: $(FRAMEWORKS_READY) ##+ run the stories of examples/ as notebooks and store their output
 	@$(FRAMEWORKS)/python examples/notebooks.py

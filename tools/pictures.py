@@ -38,6 +38,10 @@ TERMINALS = {
     "watch": ["smdebug watch runs --once"],
     "inspect": [f"smdebug inspect {FAILING}"],
     "compare": [f"smdebug compare {HEALTHY} {FAILING}", "smdebug runs runs --failing"],
+    "gate": [f"smdebug gate {HEALTHY} --ended --max-age 1h", f"smdebug gate {FAILING} --ended --max-age 1h"],
+    "prometheus": [f"smdebug export prometheus {FAILING} --tensors ^loss$ -o -"],
+    "json-lines": [f"smdebug export jsonl {FAILING} --tensors ^loss$ --no-rules -o -"],
+    "cloudwatch": [f"smdebug export cloudwatch {FAILING} --tensors ^loss$ --step 700 --step 799 -o -"],
 }
 TRAINING = """
 import argparse
@@ -164,25 +168,39 @@ def terminal(commands: Sequence[str], folder: Path) -> str:
     for command in commands:
         words = [sys.executable, "-m", *command.split()]
         answer = in_terminal(words, folder).replace(f"{folder}/", "").rstrip("\n").split("\n")
-        left = len(answer) - MOST_LINES
-        if left > 1:
-            answer = [*answer[:MOST_LINES], f"\x1b[2m… {left} more lines\x1b[0m"]
-        lines += ["", f"\x1b[PROMPT]$ {command}\x1b[0m", *wrapped(answer)]
+        lines += ["", f"\x1b[PROMPT]$ {command}\x1b[0m", *shown(answer)]
+    return drawn(lines, "; ".join(commands))
+
+
+def shown(answer: Sequence[str]) -> list[str]:
+    """Return the first lines of an answer, as a terminal breaks them."""
+    lines = list(wrapped(answer))
+    left = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"\x1b[2m… {left} more lines\x1b[0m"] if left > 1 else lines
+
+
+def drawn(lines: Sequence[str], label: str) -> str:
+    """Return an SVG of the lines of a terminal."""
     width, height = COLUMNS * LETTER + 2 * MARGIN, len(lines) * LINE + MARGIN
     rows = "".join(row(line, MARGIN + LINE * at) for at, line in enumerate(lines))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-label="{escape("; ".join(commands))} in a terminal" '
+        f'aria-label="{escape(label)} in a terminal" '
         'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="13">'
         f'<rect width="{width:g}" height="{height:g}" rx="8" fill="{GROUND}"/>{rows}</svg>\n'
     )
 
 
 def wrapped(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines as a terminal breaks them; only addresses at the end of a line are that long."""
+    """Yield the lines as a terminal breaks them; one with colours is at most twice as wide as that."""
     for line in lines:
         excess = len(re.sub(r"\x1b\[[^m]*m", "", line)) - COLUMNS
-        yield from [line[:-excess], line[-excess:]] if excess > 0 else [line]
+        if excess <= 0:
+            yield line
+        elif "\x1b" in line:
+            yield from [line[:-excess], line[-excess:]]
+        else:
+            yield from (line[at : at + COLUMNS] for at in range(0, len(line), COLUMNS))
 
 
 def in_terminal(words: Sequence[str], folder: Path) -> str:

@@ -140,6 +140,20 @@ def test_a_summary_names_three_issues(count, said):
 
 
 @pytest.mark.parametrize(
+    ("title", "within"),
+    [
+        ("The loss is NaN", "the loss is NaN"),
+        ("A layer outputs only zeros", "a layer outputs only zeros"),
+        ("NaN in a gradient", "NaN in a gradient"),
+        ("LoRA is not trained", "LoRA is not trained"),
+    ],
+)
+def test_names_within_a_summary_keep_their_letters(title, within):
+    issue = Issue(cause="own", what="x", since=3, last=3, title=title)
+    assert summary([issue]) == f"1 problem detected: {within} since step 3."
+
+
+@pytest.mark.parametrize(
     ("names", "said"),
     [("", ""), ("abcde", "a, b, c, d, e"), ("abcdef", "a, b, c, d, e and 1 more")],
 )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -22,6 +18,7 @@ from smdebug.export.sending import send_run, tool_sink
 from smdebug.sinks.records import NumbersRecord
 from smdebug.sinks.targets.mlflow import MlflowSink
 from tests.sinks.made import FILE, OPENED, RESOLVED, RUN
+from tests.sinks.servers import tracking_server, wait_until
 
 mlflow = pytest.importorskip("mlflow", reason="make test-sinks runs it")
 pytestmark = pytest.mark.filterwarnings("default")  # those of MLflow
@@ -77,6 +74,8 @@ def test_a_run_arrives_with_its_numbers_problems_and_report(run, store):
     assert tags["smdebug.problems"] == "1"
     assert tags["smdebug.diagnosis"].startswith("1 problem detected")
     assert tags["smdebug.path"] == str(run)
+    assert tags["mlflow.note.content"].startswith(f"{tags['smdebug.diagnosis']}\n\nWatched by smdebug: ")
+    assert "the loss is NaN since step" in tags["smdebug.diagnosis"]
     names = {file.path for file in client.list_artifacts(sink.run_id, "smdebug")}
     assert names == {"smdebug/report.html", "smdebug/diagnosis.json"}
 
@@ -98,35 +97,6 @@ def test_a_run_arrives_at_a_real_server_of_its_own(run, tmp_path):
     assert math.isnan(losses[25])
     assert names == {"smdebug/report.html", "smdebug/diagnosis.json"}
     assert sink.notes == []
-
-
-@contextmanager
-def tracking_server(folder: Path) -> Iterator[str]:
-    """MLflow's own server, with its database and its artifacts in the folder."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--workers", "1"]
-    command += ["--artifacts-destination", str(folder / "artifacts")]
-    with (
-        (folder / "server.log").open("w") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, start_new_session=True) as process,
-    ):
-        address = f"http://127.0.0.1:{port}"
-        try:
-            wait_until(lambda: answers(f"{address}/health"))
-            yield address
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)  # and its worker
-
-
-def answers(address: str) -> bool:
-    try:
-        with urlopen(address, timeout=5):
-            return True
-    except OSError:
-        return False
 
 
 def test_what_the_run_has_logged_arrives_as_files(run, store):
@@ -206,16 +176,6 @@ def test_a_run_of_the_script_is_used_and_its_losses_are_not_logged_twice(tmp_pat
     assert (
         len(client.search_runs([made.info.experiment_id], f"tags.`smdebug.path` = '{tmp_path / 'run'}'")) == 1
     )
-
-
-def wait_until(holds) -> None:
-    """Ask again until it holds: another process writes, and says nothing to this one."""
-    asked = threading.Event()
-    for _ in range(600):
-        if holds():
-            return
-        asked.wait(0.1)
-    raise AssertionError("it did not happen within a minute")
 
 
 @contextmanager

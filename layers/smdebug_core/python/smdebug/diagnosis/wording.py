@@ -84,7 +84,7 @@ def summary(issues: Sequence[Issue]) -> str:
     """Return all issues in a sentence."""
     if not issues:
         return "No problem detected."
-    names = ", ".join(f"{title_of(issue).lower()} since step {issue.since}" for issue in issues[:3])
+    names = ", ".join(f"{_within(title_of(issue))} since step {issue.since}" for issue in issues[:3])
     more = f" and {len(issues) - 3} more" if len(issues) > 3 else ""
     return f"{counted(len(issues), 'problem')} detected: {names}{more}."
 
@@ -132,3 +132,9 @@ def _symptoms(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
     shown: Iterable[str] = map(symptom_in_words, symptoms[:MOST_SYMPTOMS])
     rest = len(symptoms) - MOST_SYMPTOMS
     return (*shown, *([f"and {rest} more"] if rest > 0 else []))
+
+
+def _within(title: str) -> str:
+    """Return a title within a sentence; NaN, KL and other names keep their letters."""
+    word = title.partition(" ")[0]
+    return title if word[1:] != word[1:].lower() else title[:1].lower() + title[1:]

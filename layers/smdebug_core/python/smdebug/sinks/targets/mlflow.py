@@ -35,6 +35,7 @@ MOST_IN_TAG = 500
 OLDEST = (2, 10)
 _FORBIDDEN = r"[^\w.\- /]|(?<=/)(?:\.{1,2}(?=/|$)|/)|/$"
 _LONGEST_NAME = 250
+_NOTE = "mlflow.note.content"
 _WORDS = {
     401: r"\b401\b|unauthori[sz]ed|not authori[sz]ed|authenticat|credential|token",
     403: r"\b403\b|forbidden|permission|access denied",
@@ -60,6 +61,7 @@ class MlflowSink:
         self._notes: list[str] = []
         self._issues: dict[str, int] = {}
         self._has_infinity = False
+        self._about = ""
 
     @property
     def place(self) -> str:
@@ -91,7 +93,8 @@ class MlflowSink:
             self._set_tags(tags)
             return
         experiment = self._asked(lambda: self._experiment(client))
-        source = {"mlflow.source.name": "smdebug", "mlflow.note.content": f"Watched by smdebug: {run.path}"}
+        self._about = f"Watched by smdebug: {run.path}"
+        source = {"mlflow.source.name": "smdebug", _NOTE: self._about}
         made = self._asked(lambda: client.create_run(experiment, run_name=run.name, tags={**tags, **source}))
         self._run_id = made.info.run_id
 
@@ -106,6 +109,8 @@ class MlflowSink:
                 self._set_tags(self._tags_of(record))
             elif isinstance(record, DiagnosisRecord):
                 tags = {"smdebug.diagnosis": record.summary, "smdebug.problems": str(len(record.issues))}
+                if not self._joined:  # what the page of the run shows first
+                    tags[_NOTE] = f"{record.summary}\n\n{self._about}"
                 self._set_tags(tags)
                 self._keep("diagnosis.json", json.dumps(record.to_dict(), indent=1, ensure_ascii=False))
             elif isinstance(record, ReportRecord):
