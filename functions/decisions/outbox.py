@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -74,11 +74,6 @@ class OutboxEntry:
     def as_item(self) -> dict[str, str]:
         """Return the entry as stored: the detail as text, so that its size is known and no number changes."""
         return {"detail_type": self.detail_type, "detail": as_json(self.detail)}
-
-
-def as_outbox(entries: Iterable[OutboxEntry]) -> dict[str, dict[str, str]]:
-    """Return the entries by id, as the records store them."""
-    return {entry.id: entry.as_item() for entry in entries}
 
 
 def id_of(run: str, training_run: int, configuration: str, step: int | None, kind: str) -> str:

@@ -1,7 +1,7 @@
 """The transitions of a rule: its status, its issue, and the events that report them.
 
     transition = judge(rule, configuration, Found(findings), moment)
-    group = group.with_rule(transition.rule); outbox |= as_outbox(transition.outbox)
+    group = group.with_rule(transition.rule)     # and transition.outbox is to be published
 
 A finding opens an issue, which is reported once. While the issue is open nothing is repeated (unless the
 configuration requests every step), and only a step that the rule checked without a finding resolves it.

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from functions.adapters.in_memory import MemoryItems
+from functions.decisions.detail_types import CONDITION_MET
+from functions.decisions.publishing import MAX_BATCH, MAX_ENTRIES, put_events_entries
 from functions.rule_groups import LeaseLost
 from functions.step_index import StepIndex
 from smdebug.service.records import GroupRecord
@@ -25,14 +30,19 @@ def leased() -> tuple[StepIndex, MemoryItems, GroupRecord]:
     return index, items, index.groups.lease(RUN, "builtin", now=1, seconds=10)
 
 
-def published(index: StepIndex, most: int = 10) -> list[int]:
-    """The sizes of the calls that publish the outbox of the group."""
+def calls_of(index: StepIndex) -> list[list[dict[str, str]]]:
+    """The calls that publish the outbox of the group."""
     calls = []
     while outbox := index.groups.get(RUN, "builtin").outbox:
-        chosen = index.pending(RUN, "builtin", outbox, most=most, largest=200_000)
+        chosen = index.pending(RUN, "builtin", outbox, most=MAX_ENTRIES, largest=MAX_BATCH)
         index.mark_published(RUN, "builtin", chosen.published, chosen.begun)
-        calls.append(len(chosen.entries))
+        calls.append(list(put_events_entries(chosen.entries, now=0.0)))
     return calls
+
+
+def published(index: StepIndex) -> list[int]:
+    """The numbers of events in these calls."""
+    return [len(entries) for entries in calls_of(index)]
 
 
 def test_a_training_that_explodes_loses_no_finding_and_blames_no_rule():
@@ -66,6 +76,32 @@ def test_a_batch_is_published_in_as_many_calls_as_it_takes():
     index, _, held = leased()
     index.groups.commit(RUN, held, {str(number): EVENT for number in range(23)})
     assert published(index) == [10, 10, 3]
+
+
+@given(
+    commits=st.lists(
+        st.lists(st.integers(0, 90_000).map(lambda size: {"text": "x" * size}), max_size=15), max_size=3
+    )
+)
+@settings(deadline=None, max_examples=50)
+def test_calls_of_put_events_hold_what_they_may_and_nothing_is_left_out(commits):
+    index, _, held = leased()
+    numbers = count()
+    for details in commits:
+        events = {f"{next(numbers)}": detail for detail in details}
+        outbox = {
+            name: {"detail_type": CONDITION_MET, "detail": json.dumps({"id": name, "times": {}, **detail})}
+            for name, detail in events.items()
+        }
+        index.groups.commit(RUN, held, outbox)
+        held = index.groups.lease(RUN, "builtin", now=1e6 * held.token, seconds=10)
+    calls = calls_of(index)
+    sent = [json.loads(entry["Detail"])["id"] for entries in calls for entry in entries]
+    assert sent == [str(number) for number in range(sum(map(len, commits)))]
+    for entries in calls:
+        assert len(entries) <= MAX_ENTRIES
+        assert sum(len("".join(entry.values())) for entry in entries) <= MAX_BATCH
+        assert all(entry.keys() == {"Source", "DetailType", "Detail"} for entry in entries)
 
 
 def test_events_of_a_commit_that_was_refused_are_never_published_and_expire():

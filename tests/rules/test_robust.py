@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from smdebug.rules import robust
-from smdebug.rules.robust import Past
 
 
 def test_the_median_and_the_spread_ignore_what_is_not_finite():
@@ -52,22 +51,3 @@ def test_remembered_values_are_the_last_ones():
     past = [1.0, 2.0]
     robust.remember(past, [3, 4], keep=3)
     assert past == [2.0, 3.0, 4.0]
-
-
-def test_the_past_of_tensors_follows_their_names():
-    kept = {}
-    Past(kept, ["a", "b"]).add([1, 10])
-    Past(kept, ["a", "b"]).add([3, math.nan])
-    before = Past(kept, ["b", "new", "a"])
-    assert before.count().tolist() == [1, 0, 2]
-    assert before.median()[[0, 2]].tolist() == [10, 2]
-    assert np.isnan(before.median()[1])
-    assert before.largest()[[0, 2]].tolist() == [10, 3]
-
-
-def test_the_past_keeps_no_more_than_asked():
-    kept = {}
-    for value in range(5):
-        Past(kept, ["a"], keep=3).add([value])
-    assert kept["values"].tolist() == [[2, 3, 4]]
-    assert Past(kept, ["a"]).median().tolist() == [3]

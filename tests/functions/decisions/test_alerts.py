@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from functions.decisions import alerts
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, RUN_STATE_CHANGE
 from functions.decisions.diagnoses import diagnosis_of, kept, restored
-from functions.decisions.publishing import put_events_batches
+from functions.decisions.publishing import put_events_entries
 from functions.decisions.rule_lifecycle import finish, judge
 from functions.decisions.run_events import summary_of
 from smdebug.diagnosis import evidence_of
@@ -29,7 +29,7 @@ KINDS = every_kind()
 
 def letter(kind):
     entry = KINDS[kind]
-    ((sent,),) = put_events_batches({entry.id: entry.as_item()}, now=NOON + 2.7)
+    (sent,) = put_events_entries({entry.id: entry.as_item()}, now=NOON + 2.7)
     return alerts.email(entry.detail_type, json.loads(sent["Detail"]))
 
 

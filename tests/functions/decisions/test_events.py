@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, OLD_STATE_CHANGE
 from functions.decisions.event_sizes import MAX_DETAIL, worst
-from functions.decisions.outbox import OutboxEntry, as_outbox, id_of, when
-from functions.decisions.publishing import MAX_BATCH, MAX_ENTRIES, put_events_batches
+from functions.decisions.outbox import id_of, when
+from functions.decisions.publishing import put_events_entries
 from functions.decisions.rule_lifecycle import judge
 from functions.decisions.run_events import (
     old_state_change,
@@ -44,8 +44,7 @@ def schema_of(detail_type):
 
 
 def published(entry):
-    (batch,) = put_events_batches(as_outbox([entry]), now=NOON + 2.7)
-    (sent,) = batch
+    (sent,) = put_events_entries({entry.id: entry.as_item()}, now=NOON + 2.7)
     return json.loads(sent["Detail"])
 
 
@@ -231,25 +230,6 @@ def test_events_match_the_schema_whatever_a_rule_finds(findings):
     assert published(entry)["id"] == entry.id
     if entry.overflow is not None:
         assert json.loads(entry.overflow.body)["count"] == len(findings)
-
-
-@given(texts=st.lists(st.integers(0, 90_000).map(lambda size: "x" * size), max_size=30))
-def test_calls_of_put_events_hold_what_they_may_and_nothing_is_left_out(texts):
-    outbox = as_outbox(
-        OutboxEntry(str(number), CONDITION_MET, {"id": str(number), "text": text})
-        for number, text in enumerate(texts)
-    )
-    calls = put_events_batches(outbox, now=NOON)
-    sent = [json.loads(entry["Detail"])["id"] for entries in calls for entry in entries]
-    assert sent == [str(number) for number in range(len(texts))]
-    for entries in calls:
-        assert len(entries) <= MAX_ENTRIES
-        assert sum(map(size_of_entry, entries)) <= MAX_BATCH
-        assert all(entry.keys() == {"Source", "DetailType", "Detail"} for entry in entries)
-
-
-def size_of_entry(entry):
-    return sum(map(len, entry.values()))
 
 
 def test_the_old_event_is_one_that_a_function_written_for_sagemaker_can_read():

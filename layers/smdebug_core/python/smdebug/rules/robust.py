@@ -7,8 +7,8 @@ keep it in an attribute.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -117,68 +117,6 @@ def remember(past: list[float], values: Iterable[float], keep: int) -> None:
     past.extend(float(value) for value in values)
     if len(past) > keep:
         del past[: len(past) - keep]
-
-
-class Past:
-    """The last values of a statistic of many tensors, as plain data in a dict that a rule keeps.
-
-        self.past = {}                                    # in the constructor
-        before = Past(self.past, names, keep=16)          # at a step
-        before.largest(); before.median(); before.count() # an array each, NaN where there was nothing
-        before.add(values)
-
-    Names may come, go, and change their order.
-    """
-
-    def __init__(self, kept: MutableMapping[str, Any], names: Sequence[str], keep: int = 16):
-        self._kept = kept
-        values, known = kept.get("values"), kept.get("names")
-        if values is None or not known:
-            values, known = np.full((len(names), 0), np.nan, np.float32), None
-        if known != names:
-            names = list(names)
-            if known is not None and known != names:
-                values = _aligned(values, known, names)
-            kept["names"], kept["values"] = names, values
-        self.values: NDArray[np.float32] = values
-        self._keep = keep
-
-    def add(self, values: ArrayLike) -> None:
-        """Append one value per tensor; NaN if it has none at this step."""
-        column = np.asarray(values, np.float32).reshape(-1, 1)
-        self._kept["values"] = np.concatenate([self.values, column], 1)[:, -self._keep :]
-
-    def count(self) -> NDArray[np.int64]:
-        """How many values each tensor has."""
-        found: NDArray[np.int64] = np.add.reduce(~np.isnan(self.values), axis=1, dtype=np.int64)
-        return found
-
-    def largest(self) -> NDArray[np.float32]:
-        """The largest value of each tensor."""
-        found: NDArray[np.float32] = np.fmax.reduce(self.values, axis=1, initial=np.nan)
-        return found
-
-    def median(self) -> NDArray[np.float32]:
-        """The median of the values of each tensor."""
-        ordered = np.sort(self.values, axis=1)  # NaN comes last
-        count = self.count()
-        if not ordered.shape[1]:
-            return np.full(len(ordered), np.nan, np.float32)
-        rows = np.arange(len(ordered))
-        low, high = (
-            ordered[rows, np.maximum(count - 1, 0) // 2],
-            ordered[rows, count // 2 % ordered.shape[1]],
-        )
-        return np.where(count > 0, np.where(count % 2, low, (low + high) / 2), np.nan)
-
-
-def _aligned(values: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.float32]:
-    places = {name: place for place, name in enumerate(names)}
-    found = np.full((len(wanted), values.shape[1]), np.nan, np.float32)
-    for row, name in enumerate(wanted):
-        if name in places:
-            found[row] = values[places[name]]
-    return found
 
 
 def _finite(values: ArrayLike) -> Floats:

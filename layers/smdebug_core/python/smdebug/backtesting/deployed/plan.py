@@ -20,8 +20,6 @@ CHUNK_SECONDS = 30.0
 """The work of one call, as it is estimated. It has twice that time to begin a run, and then 200 s for it."""
 BEGIN_WITHIN = 70.0
 RUN_SECONDS = 200.0
-CUSTOM_SECONDS = 90.0
-"""What the sandbox gives a rule's own code, for each run."""
 MOST_IN_CHUNK = 50
 MOST_IN_CUSTOM_CHUNK = 10
 """Their answers pass through the state machine, which takes 256 KB."""
