@@ -11,7 +11,7 @@ from typing import Any
 
 from infra import tenants
 from infra.backtesting import share as backtest_share
-from infra.checks import concurrency, elsewhere, landing_zone, recipients, retention
+from infra.checks import concurrency, elsewhere, landing_zone, recipients, retention, warm_table
 from infra.checks.concurrency import SMALLEST_ACCOUNT
 from infra.checks.recipients import IN_SSM
 from infra.checks.values import READERS, Architecture, Removal, SettingsError, WorkflowType
@@ -98,6 +98,8 @@ class Settings:
     """`retain` keeps the runs and the step index when the stack is deleted; `destroy` does not."""
     point_in_time_recovery: bool = True
     """Backups of the step index, for any second of the last 35 days."""
+    table_writes_per_second: int = 0
+    """What a new step index takes from its first second on; with 0 it begins with 4,000."""
     batch_window_seconds: int = 0
     """How long notifications are collected into batches; use 2 for more than 16 workers."""
     incomplete_step_timeout_seconds: int = 900
@@ -260,6 +262,8 @@ class Settings:
             raise SettingsError(problem)
 
     def _check_numbers(self) -> None:
+        if problem := warm_table.problem_with(self.table_writes_per_second, self.table):
+            raise SettingsError(problem)
         for name, least, most, why in (
             ("run_retention_days", 1, 36500, "days"),
             ("index_retention_days", 1, 3650, "days"),

@@ -7,6 +7,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from infra.checks.warm_table import reads_for
 from infra.names import TABLE
 from infra.python_function import PythonFunction
 from infra.settings import Settings
@@ -82,6 +83,13 @@ class StepTable(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
             ),
+            warm_throughput=_warm(settings.table_writes_per_second),
             # No deletion protection: CloudFormation could not roll back a failed creation.
             removal_policy=kept_after_creation(settings.removal_policy),
         )
+
+
+def _warm(writes: int) -> dynamodb.WarmThroughput | None:
+    if not writes:
+        return None
+    return dynamodb.WarmThroughput(write_units_per_second=writes, read_units_per_second=reads_for(writes))

@@ -133,6 +133,7 @@ KINDS: Kinds = {
             "SSESpecification",
             "DeletionProtectionEnabled",
             "PointInTimeRecoverySpecification",
+            "WarmThroughput",  # moto takes any number of requests from the start
         ),
     ),
     "AWS::Logs::LogGroup": (log_group, ("LogGroupName", "RetentionInDays")),

@@ -113,6 +113,7 @@ def everything(rules_folder: Path) -> Settings:
         batch_queues=("training", "night"),
         stop_queues=("hpc", "gpu"),
         encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",
+        table_writes_per_second=20_000,
         batch_window_seconds=2,
         custom_rules=rules_folder,
     )

@@ -40,6 +40,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
         ({"reserved_concurrency": 150, "account_concurrency": 200}, "use at most 100"),
         ({"reserved_concurrency": -1}, "is negative"),
         ({"index_retention_days": 0}, "outside 1 to 3650"),
+        ({"table_writes_per_second": 3999}, "outside 4000 to 40000"),
+        ({"table_writes_per_second": 8000, "table": "kept"}, "is for a new table, and table=kept exists"),
         ({"alert_emails": ("me",)}, "'me' is not an email address"),
         ({"alert_phone_numbers": ("0555 123",)}, r"write \+15551234567"),
         ({"slack_secret": "https://hooks.slack.com/x"}, "the URL goes into it"),

@@ -30,6 +30,12 @@ def test_the_records_of_a_run_expire(stack: Stack):
     assert "GlobalSecondaryIndexes" not in table
 
 
+def test_a_new_table_is_warm_from_the_first_second_on_if_asked_for(default_stack, full_stack):
+    warm = {"WriteUnitsPerSecond": 20_000, "ReadUnitsPerSecond": 30_000}
+    assert full_stack.single("AWS::DynamoDB::Table")["WarmThroughput"] == warm
+    assert "WarmThroughput" not in default_stack.single("AWS::DynamoDB::Table")
+
+
 def test_runs_and_step_index_are_retained_unless_configured(synthesize: Callable[..., Stack]):
     for removal, policy in ((Removal.RETAIN, "RetainExceptOnCreate"), (Removal.DESTROY, "Delete")):
         stack = synthesize(Settings(removal_policy=removal))
