@@ -17,7 +17,14 @@ from smdebug.runs.evaluation.following import Following
 from smdebug.runs.opening import open_run
 from smdebug.saving.process.sinks import ScriptRuns
 from smdebug.sinks.pipe import PipeSink, deliver_from
-from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, RunRecord, from_line
+from smdebug.sinks.records import (
+    DiagnosisRecord,
+    IssueRecord,
+    NumbersRecord,
+    ReportRecord,
+    RunRecord,
+    from_line,
+)
 from smdebug.sinks.sink import SinkChoice
 from smdebug.sinks.targets.json_lines import LineSink
 from tests.sinks.made import DIAGNOSIS, NUMBERS, OPENED, RUN, failing_run
@@ -108,6 +115,23 @@ def test_a_tool_that_hangs_keeps_no_other_from_ending_its_run(tmp_path, monkeypa
     finally:
         release.set()
         finishing.join()
+
+
+def test_the_report_goes_to_the_tools_that_keep_files_alone(tmp_path, monkeypatch):
+    received: dict[str, list[type]] = {"otlp": [], "mlflow": []}
+
+    class Receiving(LineSink):
+        def send(self, records):
+            received[self.place] += [type(record) for record in records]
+
+    monkeypatch.setattr(feeds, "sink_for", lambda choice, **_: Receiving(choice.name))
+    monkeypatch.chdir(tmp_path)
+    feed = feeds.SinkFeed([{"name": name, "target": ""} for name in received], print)
+    following = Following(open_run(failing_run(tmp_path / "run")))
+    feed.advance(following, following.advance())
+    feed.finish(following)
+    assert [ReportRecord in of for of in received.values()] == [False, True]
+    assert all(DiagnosisRecord in of for of in received.values())
 
 
 class OpenRun:

@@ -53,8 +53,14 @@ class SinkFeed:
         if following is None or self._numbers is None:
             return
         self._put([*self._numbers.rest(), diagnosis_record(following)])
-        if any(setting["name"] in _KEEP_FILES for setting in self._settings):
-            self._put(self._report_of(following))
+        keeping = [
+            delivery
+            for setting, delivery in zip(self._settings, self._deliveries, strict=True)
+            if setting["name"] in _KEEP_FILES
+        ]
+        report = self._report_of(following) if keeping else []
+        for delivery in keeping:  # what no other tool takes cannot be lost on its way there
+            delivery.put(report)
         for delivery in self._deliveries:  # all at once: no tool waits for another one
             delivery.close(is_complete=following.trial.loaded_all_steps)
         until = time.monotonic() + seconds
