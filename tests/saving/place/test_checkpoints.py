@@ -106,6 +106,7 @@ def test_an_attempt_keeps_the_checkpoints_of_earlier_ones_as_far_as_their_steps_
         "        hook.record('loss', np.float32(1))\n"
         "    hook.mark_checkpoint(f'/out/{name}-{step}')\n"
         "hook.checkpoints.finish(60)\n"
+        "hook.flush()\n"
         "os._exit(1)\n"
     )
     for name in ("first", "second"):
