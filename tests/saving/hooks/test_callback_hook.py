@@ -166,7 +166,9 @@ def test_facts_of_a_batch_are_noted_of_the_steps_that_are_saved(out_dir):
     assert facts["distinct_rows"] == 2
 
 
-@pytest.mark.parametrize("value", ["0.5", 1 + 2j, [1.0, 2.0], None, np.ones(2)])
+@pytest.mark.parametrize(
+    "value", ["0.5", 1 + 2j, [1.0, 2.0], None, np.ones(2), np.array([object()]), np.array(["x"], object)]
+)
 def test_a_scalar_is_one_real_number(value, out_dir):
     with third(out_dir) as hook, hook.step(), pytest.raises(SMDebugTypeError, match="Scalar accuracy"):
         hook.save_scalar("accuracy", value)
