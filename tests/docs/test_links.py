@@ -84,3 +84,10 @@ def test_the_first_page_leads_to_each_task_with_one_click(words, link):
 def test_no_page_names_a_path_of_a_particular_machine():
     for page in each(PAGES, at_least=80):
         assert not re.search(r"/(home|Users|root|work)/", text_of(page)), name_of(page)
+
+
+def test_every_page_is_in_the_contents_of_the_book():
+    contents = (ROOT / "book" / "mkdocs.yml").read_text(encoding="utf-8").split()
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 60
+    assert [page for page in pages if page not in contents] == []
