@@ -2,7 +2,7 @@
 
     make load-test                                     4 runs of 4 workers, 50 steps each
     make load-test ARGS="--runs 16 --workers 1 --steps 200"
-    make load-test ARGS="--backtest 60"                the same without and with a backtest beside it
+    make load-test ARGS="--backtest 40"                the same without and with a backtest beside it
 
 The handlers are the real ones; moto and this machine's cores are the limit, not those of AWS.
 """
@@ -56,17 +56,19 @@ def main() -> int:
     arguments = parser.parse_args()
     settings = SETTINGS | ({"backtests_at_once": JUDGING_AT_ONCE} if arguments.backtest else {})
     with LocalAws(settings) as aws, aws.as_default():
-        problems = load(aws, [f"run-{number}" for number in range(arguments.runs)], arguments)
-        if arguments.backtest:
-            with BesideBacktest(aws, arguments.backtest):
-                names = [f"beside-{number}" for number in range(arguments.runs)]
-                problems += load(aws, names, arguments)
+        # The old runs are there from the beginning: the application looks at all that it knows.
+        backtest = BesideBacktest(aws, arguments.backtest) if arguments.backtest else None
+        problems = load(aws, "run", arguments)
+        if backtest is not None:
+            with backtest:
+                problems += load(aws, "beside", arguments)
     return 1 if problems else 0
 
 
-def load(aws: LocalAws, names: Sequence[str], arguments: argparse.Namespace) -> list[str]:
-    """Train runs of these names, print what was measured, and return what was lost."""
+def load(aws: LocalAws, name: str, arguments: argparse.Namespace) -> list[str]:
+    """Train runs whose names begin so, print what was measured, and return what was lost."""
     debugger = LocalDebugger(aws)
+    names = [f"{name}-{number}" for number in range(arguments.runs)]
     for name in names:
         debugger.attach(name, [RULE])
     calls_before = len(aws.invocations())
@@ -112,7 +114,7 @@ class BesideBacktest:
         self._aws = aws
         self._folder = tempfile.TemporaryDirectory()
         self._account = connect_backtests()
-        rule = write_rule(Path(self._folder.name) / "waits.py", first="__import__('time').sleep(1)")
+        rule = write_rule(Path(self._folder.name) / "waits.py", first="__import__('time').sleep(6)")
         self._question = Question(({"rule": "LossSpike", "parameters": {}},), rule)
         self._journal = Path(self._folder.name) / "journal.jsonl"
         self._thread = threading.Thread(target=self._judge, daemon=True)
@@ -121,9 +123,10 @@ class BesideBacktest:
             LocalDebugger(aws, "old").put(Path(self._folder.name) / "run", f"run-{number:04}")
             shutil.rmtree(Path(self._folder.name) / "run")
         aws.settle()
-        self._calls_before = len(aws.invocations())
+        self._calls_before = 0
 
     def __enter__(self) -> None:
+        self._calls_before = len(self._aws.invocations())
         self._thread.start()
         self._aws.wait_until(self._judges_at_once, what="the backtest to judge", seconds=120)
 
