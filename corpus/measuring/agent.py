@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.cases import Fault
+from corpus.measuring.page import HALVES, table
 from corpus.measuring.recording import NOTE, ROOT
 from corpus.measuring.scores import Share
 from corpus.measuring.zoo import Trained, trainings
@@ -32,7 +33,6 @@ NOTHING_WRONG = "nothing wrong"
 NOT_RECORDED = "no run"
 LEAST_NAMED = 0.9
 MOST_TOKENS = 2000
-_HALVES = ("all", "tuning", "held out")
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,14 @@ def share(found: Sequence[Named], *, is_faulty: bool, half: str) -> Share:
     return Share(sum(chosen), len(chosen))
 
 
-def table(found: Sequence[Named]) -> list[str]:
+def shares(found: Sequence[Named]) -> Iterator[str]:
     """Return the shares as a table in Markdown."""
-    rows = [["", *_HALVES]]
-    for is_faulty, label in ((True, "the cause of a failing run"), (False, "that nothing is wrong")):
-        shares = [share(found, is_faulty=is_faulty, half=half) for half in _HALVES]
-        rows.append([label, *map(str, shares)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
+    kinds = ((True, "the cause of a failing run"), (False, "that nothing is wrong"))
+    rows = [
+        (label, *(str(share(found, is_faulty=is_faulty, half=half)) for half in ("all", *HALVES)))
+        for is_faulty, label in kinds
+    ]
+    return table(("", "all", *HALVES), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -149,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not named.is_right:
             print(f"{named.name}: {named.said}, not {' or '.join(named.right)}")
     largest = max(named.tokens for named in found)
-    print("\n".join([*table(found), f"The largest answer had {largest:,} tokens at most."]))
+    print("\n".join([*shares(found), f"The largest answer had {largest:,} tokens at most."]))
     faulty = share(found, is_faulty=True, half="all")
     healthy = share(found, is_faulty=False, half="all")
     is_kept = faulty.count >= LEAST_NAMED * faulty.total and healthy.count == healthy.total
