@@ -25,6 +25,10 @@ class Bill:
     def __getitem__(self, what: str) -> float:
         return self.used[what]
 
+    def count(self, what: str) -> None:
+        """Bill one more of it."""
+        self.used[what] += 1
+
     @property
     def dollars(self) -> float:
         return sum(PRICED[what] * count for what, count in self.used.items() if what in PRICED)

@@ -16,7 +16,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -34,6 +34,7 @@ from smdebug.service.step_index import items
 from smdebug.service.step_index.item_reader import Item
 from smdebug.service.step_index.items import token_of
 from smdebug.storage.memory import MemoryStorage
+from smdebug.storage.s3 import REQUESTS_AT_A_TIME
 from tests.functions.deployed_settings import KEPT_FOR, settings
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
@@ -41,7 +42,6 @@ from tests.support.item_size import item_size
 
 DYNAMODB_CALL = 0.004  # seconds, within a region
 S3_CALL = 0.1  # AWS names 100 to 200 ms for a small object
-AT_A_TIME = 32
 CPU_OF_A_GB = 0.6  # of a core of this machine
 INGEST_GB = 0.5
 EVALUATE_GB = 1.0
@@ -119,14 +119,14 @@ class BilledItems(MemoryItems):
         self.bill.writes_by_key[pk] += 1
 
 
-class BilledStorage:
-    """The storage of a run, which bills its requests."""
+class CountedStorage:
+    """The storage of a run, which names each of its requests before it is made."""
 
-    concurrency = AT_A_TIME
+    concurrency = REQUESTS_AT_A_TIME
 
-    def __init__(self, storage: MemoryStorage, bill: Bill):
+    def __init__(self, storage: MemoryStorage, count: Callable[[str], None]):
         self._storage = storage
-        self._bill = bill
+        self._count = count
         self.location = storage.location
 
     def __getattr__(self, name: str) -> Any:
@@ -134,7 +134,7 @@ class BilledStorage:
         billed = what.get(name) or {"write": "S3 PUT", "list": "S3 LIST"}[name]
 
         def request(*arguments: Any) -> Any:
-            self._bill.used[billed] += 1
+            self._count(billed)
             return getattr(self._storage, name)(*arguments)
 
         return request
@@ -152,7 +152,7 @@ class BilledWorld(SmallWorld):
         self.world = replace(
             self.world,
             index=StepIndex(self.items, kept_for=KEPT_FOR, now=self.clock.now),
-            open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type]
+            open_run=lambda run: CountedStorage(plain(run), bill.count),  # type: ignore[arg-type]
         )
 
     @contextmanager
@@ -175,7 +175,7 @@ class BilledWorld(SmallWorld):
         processor += calls * self.boto[0] + requests * self.boto[1]
         seconds = processor / (CPU_OF_A_GB * gigabytes)
         seconds += calls * DYNAMODB_CALL
-        seconds += math.ceil(requests / AT_A_TIME) * S3_CALL
+        seconds += math.ceil(requests / REQUESTS_AT_A_TIME) * S3_CALL
         self.bill.used["invocation"] += 1
         self.bill.used["GB-second"] += seconds * gigabytes
         self.bill.used["seconds"] += seconds
@@ -384,7 +384,7 @@ def assumptions() -> str:
     return (
         f"\nPrices: the list of {PRICED_IN}."
         f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
-        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; "
+        f"{REQUESTS_AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; "
         f"boto3 takes {table_call:.1f} ms of it for a table call and {s3_call:.1f} ms for S3. Without a "
         "batch window each message comes alone (1 worker) or ten at a time (8),\n"
         f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second. "

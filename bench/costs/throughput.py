@@ -22,13 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from bench.costs.cost import CPU_OF_A_GB, DYNAMODB_CALL, EVALUATE_GB, RULES, S3_CALL, boto_seconds
+from bench.costs.cost import (
+    CPU_OF_A_GB,
+    DYNAMODB_CALL,
+    EVALUATE_GB,
+    RULES,
+    S3_CALL,
+    CountedStorage,
+    boto_seconds,
+)
 from functions.adapters.in_memory import MemoryItems
 from functions.evaluation.built_in import evaluate
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
 from smdebug.service.step_index.item_reader import Item
-from smdebug.storage.memory import MemoryStorage
 from smdebug.storage.s3 import REQUESTS_AT_A_TIME
 from tests.functions.deployed_settings import KEPT_FOR
 from tests.functions.saver import Saver
@@ -91,24 +98,6 @@ class MeteredItems(MemoryItems):
         return super().update(pk, sk, **how)
 
 
-class MeteredStorage:
-    """The storage of a run whose requests take their time."""
-
-    concurrency = REQUESTS_AT_A_TIME
-
-    def __init__(self, storage: MemoryStorage, meter: Meter):
-        self._storage = storage
-        self._meter = meter
-        self.location = storage.location
-
-    def __getattr__(self, name: str) -> Any:
-        def request(*arguments: Any) -> Any:
-            self._meter.call("S3")
-            return getattr(self._storage, name)(*arguments)
-
-        return request
-
-
 @dataclass
 class Measured:
     """What evaluating some steps took."""
@@ -135,7 +124,7 @@ class MeteredRun:
         small.world = replace(
             small.world,
             index=StepIndex(small.items, kept_for=KEPT_FOR, now=small.clock.now),
-            open_run=lambda run: MeteredStorage(plain(run), self._meter),  # type: ignore[arg-type]
+            open_run=lambda run: CountedStorage(plain(run), lambda _: self._meter.call("S3")),  # type: ignore[arg-type]
         )
         place = small.place(NAME)
         rules = [{**RULES[n % len(RULES)], "name": f"rule {n}"} for n in range(_RULES)]
