@@ -111,15 +111,21 @@ def test_another_export_to_the_project_sends_no_alert_again(tmp_path, offline, m
         assert summary(found)["problems"] == 1
 
 
-def test_a_run_of_the_script_keeps_its_rows_and_gets_the_rest(tmp_path, offline):
+def execute(script: str, run: Path) -> subprocess.CompletedProcess[str]:
+    """Execute a script that saves this run, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", TRAINING, str(tmp_path / "run")],
+        [sys.executable, "-c", script, str(run)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_run_of_the_script_keeps_its_rows_and_gets_the_rest(tmp_path, offline):
+    execute(TRAINING, tmp_path / "run")
     found = list(messages(tmp_path))
     logged = rows(found)
     assert [row["loss"] for row in logged] == [float(step) for step in range(10)]
@@ -146,15 +152,7 @@ for step in range(30):
 
 
 def test_a_run_that_the_process_ends_gets_what_was_found_before_its_own_end(tmp_path, offline):
-    done = subprocess.run(
-        [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    done = execute(LEFT_OPEN, tmp_path / "run")
     found = list(messages(tmp_path))
     (alert,) = of(found, "alert")
     assert "NaN" in alert.title

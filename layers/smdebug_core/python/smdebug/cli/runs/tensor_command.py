@@ -102,11 +102,12 @@ def _print_statistics(
     mode = chosen[0]
     rows = list(progress("reading values")(tensor_over_steps(trial, name, *chosen)))
     loss = training_loss(trial, name) if name in loss_names(trial) else None
+    part = _part_measured(trial, name, chosen, rows)
     if as_json:
         payload: dict[str, Any] = {"tensor": name, "mode": mode.name}
         if loss is not None:
             payload["loss"] = loss.to_dict()
-        if (part := _part_measured(trial, name, chosen, rows)) is not None:
+        if part is not None:
             payload["part"] = part
         lines = [row.to_dict() for row in rows]
         print_json({**payload, "steps": lines, "left_out": gaps})
@@ -129,7 +130,6 @@ def _print_statistics(
             ("step", *(["workers"] if several else []), "shape", "type", *_SHOWN),
             [(row.step, *([len(row.workers)] if several else []), *_cells_of(row)) for row in rows],
         )
-    part = _part_measured(trial, name, chosen, rows)
     if part is not None:
         whose = f"{part['worker']}'s part, {part['part']}"
         print_line(faint(f"The tensor is sharded: these are numbers of {whose}, not of the whole."))
