@@ -120,10 +120,12 @@ class _Pass:
         self._sums = _Sums(flat)
         smallest, largest = [], []
         for piece in blocks(flat):
-            smallest.append(piece.min())
-            largest.append(piece.max())
+            smallest.append(np.minimum.reduce(piece))
+            largest.append(np.maximum.reduce(piece))
             self._add(piece)
-        self._min, self._max = float(np.min(smallest)), float(np.max(largest))
+        is_one = len(smallest) == 1  # mostly: and numpy takes long for lists
+        self._min = float(smallest[0] if is_one else np.min(smallest))
+        self._max = float(largest[0] if is_one else np.max(largest))
 
     def _add(self, piece: Array) -> None:
         self._total += self._sums.of(piece)
@@ -134,7 +136,7 @@ class _Pass:
             self._nan += nan
             self._infinite += piece.size - int(np.count_nonzero(np.isfinite(piece))) - nan
         self._magnitudes += self._sums.of_magnitudes(piece)
-        if not self._sums.magnitudes.min() > 0:
+        if not np.minimum.reduce(self._sums.magnitudes) > 0:
             self._zeros += piece.size - int(np.count_nonzero(piece))
 
     def statistics(self) -> Statistics:
@@ -205,9 +207,10 @@ class _Sums:
         self._dtype = np.dtype(np.float64 if wide else np.float32)
         size = min(block, flat.size)
         self._kept = np.empty(size, self._dtype)
-        self._rows = np.empty((size // _ROW, 1, 1), self._dtype)
-        self._few = np.empty((size // (_ROWS_TOGETHER * _ROW), _ROWS_TOGETHER), self._dtype)
-        self._ones = np.ones(_ROW, self._dtype)
+        if size >= _ROW:  # a tensor without a whole row needs none of these
+            self._rows = np.empty((size // _ROW, 1, 1), self._dtype)
+            self._few = np.empty((size // (_ROWS_TOGETHER * _ROW), _ROWS_TOGETHER), self._dtype)
+            self._ones = np.ones(_ROW, self._dtype)
         self.magnitudes = self._kept
 
     def of(self, piece: Array) -> float:
@@ -249,7 +252,7 @@ class _Sums:
             total = float(sums.sum(dtype=np.float64))
         if whole < piece.size:
             rest = piece[whole:].astype(np.float64)
-            total += float(rest.sum() if other is None else np.dot(rest, rest))
+            total += float(np.add.reduce(rest) if other is None else np.dot(rest, rest))
         return total
 
 

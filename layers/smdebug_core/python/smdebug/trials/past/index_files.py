@@ -86,12 +86,12 @@ class IndexFiles:
             if known is None:
                 return None
             self._steps.move_to_end(step)
-            if workers == known.read:
+            if workers is known.asked or workers == known.read:
+                known.asked = workers  # whoever asks again has the same names: no need to compare them
                 return known.workers
             if not known.read_names.issuperset(workers):
                 return None
-            chosen = frozenset(workers)
-            return {name: written for name, written in known.workers.items() if name in chosen}
+            return known.of(workers)
 
     def _fetched(self, step: int, workers: tuple[str, ...]) -> Workers:
         with self._lock:
@@ -114,8 +114,7 @@ class IndexFiles:
             self._bytes += new.size
             while self._bytes > self._budget and len(self._steps) > 1:
                 self._bytes -= self._steps.popitem(last=False)[1].size
-        chosen = frozenset(workers)
-        return {name: written for name, written in new.workers.items() if name in chosen}
+        return new.of(workers)
 
     def _read_all(self, step: int, workers: list[str]) -> list[ArrivedIndex]:
         at_a_time = min(self._storage.concurrency, len(workers))
@@ -146,7 +145,11 @@ class _Step:
     """What was read of a step, and of which workers."""
 
     def __init__(self, read: tuple[str, ...], workers: Workers, size: int):
-        self.read = read
+        self.read = self.asked = read
         self.read_names = frozenset(read)
         self.workers = workers
         self.size = size
+
+    def of(self, workers: tuple[str, ...]) -> Workers:
+        """Return what some of them wrote, in order of their names."""
+        return {name: self.workers[name] for name in sorted(set(workers)) if name in self.workers}
