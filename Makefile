@@ -278,11 +278,11 @@ synth: $(READY) ##+ write the CloudFormation template of the application into cd
 
 deploy: $(READY) ## deploy into your AWS account (ARGS="-c alert_emails=me@example.org")
 	@command -v npx >/dev/null || { echo "The CDK CLI needs npx, which comes with Node.js 22 or newer."; exit 1; }
-	npx --yes aws-cdk@$(CDK_CLI) deploy $$($(BIN)/python -m infra.checks.account_quota $(ARGS)) $(ARGS)
+	npx --yes aws-cdk@$(CDK_CLI) deploy $$($(BIN)/python -m infra.account.quota $(ARGS)) $(ARGS)
 
 take-over: $(READY) ##+ watch a bucket that an earlier stack has left (BUCKET=smdebug-…), and go on with its step index (TABLE=…)
 	@test -n "$(BUCKET)" || { echo "Which bucket? make take-over BUCKET=smdebug-…"; exit 1; }
-	@$(BIN)/python -m infra.take_over "$(BUCKET)"
+	@$(BIN)/python -m infra.account.take_over "$(BUCKET)"
 	@$(MAKE) --no-print-directory deploy ARGS="-c bucket=$(BUCKET) $(if $(TABLE),-c table=$(TABLE)) $(ARGS)"
 
 smoke-aws: $(READY) ##+ try everything in your AWS account, which costs a few cents: deploy, three runs, destroy, again

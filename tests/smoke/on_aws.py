@@ -21,8 +21,8 @@ from typing import Any
 
 import boto3
 
+from infra.account.take_over import take_over
 from infra.packaging.assets import ROOT
-from infra.take_over import take_over
 from smdebug.service.checks.live_checks import check_deployment
 from smdebug.service.client import connect
 from tests.smoke.runs import SmokeFailed, three_runs

@@ -6,7 +6,7 @@ import boto3
 import pytest
 from moto.s3.models import s3_backends
 
-from infra.take_over import CannotTakeOver, take_over, without
+from infra.account.take_over import CannotTakeOver, take_over, without
 from tests.support.mocked_aws import mocked_aws
 
 REGION = "us-east-1"

@@ -1,4 +1,4 @@
-"""`python -m infra.checks.account_quota ARGS` prints the setting that fits the quota of concurrent functions.
+"""`python -m infra.account.quota ARGS` prints the setting that fits the quota of concurrent functions.
 
 `make deploy` adds it to its own arguments. Nothing is printed if these have the setting, or if the account
 does not say: then the stack is deployed for the smallest account, which works in every one.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from infra.account.session import session_of
 from infra.checks.concurrency import SMALLEST_ACCOUNT
 from infra.packaging.assets import ROOT
 
@@ -46,9 +45,7 @@ def main() -> None:
     parser.add_argument("--profile")
     profile = parser.parse_known_args(arguments)[0].profile
     try:
-        # boto3 does not know AWS_REGION, which the CDK and the AWS CLI do.
-        session: Any = boto3.Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
-        quota = quota_of(session.client("lambda"))
+        quota = quota_of(session_of(profile).client("lambda"))
     except (ClientError, BotoCoreError) as error:
         print(_UNKNOWN.format(problem=error), file=sys.stderr)
         return

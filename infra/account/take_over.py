@@ -1,4 +1,4 @@
-"""`python -m infra.take_over BUCKET` prepares a bucket that an earlier stack has left to be watched again.
+"""`python -m infra.account.take_over BUCKET` prepares a bucket of an earlier stack to be watched again.
 
 It removes the notifications to queues that no longer exist and turns EventBridge events on. S3 validates
 every destination of a configuration, so a queue that is gone would make each later change fail.
@@ -6,13 +6,13 @@ every destination of a configuration, so a queue that is gone would make each la
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.account.session import session_of
 
 QUEUES, EVENTS = "QueueConfigurations", "EventBridgeConfiguration"
 _GONE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
@@ -59,10 +59,9 @@ def _exists(arn: str, sqs: Any) -> bool:
 
 def main() -> None:
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        sys.exit("usage: python -m infra.take_over BUCKET")
+        sys.exit("usage: python -m infra.account.take_over BUCKET")
     bucket = sys.argv[1].removeprefix("s3://").rstrip("/")
-    # boto3 does not know AWS_REGION, which the CDK and the AWS CLI do.
-    session: Any = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+    session = session_of()
     try:
         gone = take_over(bucket, session.client("s3"), session.client("sqs"))
     except CannotTakeOver as error:

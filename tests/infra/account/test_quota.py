@@ -10,10 +10,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from infra.checks import account_quota
+from infra.account import quota as account_quota
 from infra.settings import Settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
