@@ -3,6 +3,7 @@
     make load-test                                     4 runs of 4 workers, 50 steps each
     make load-test ARGS="--runs 16 --workers 1 --steps 200"
     make load-test ARGS="--backtest 40"                the same without and with a backtest beside it
+    make load-test ARGS="--backtest 40 --account 10"   in an account in which 10 functions may run at once
 
 The handlers are the real ones; moto and this machine's cores are the limit, not those of AWS.
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from infra.backtesting.share import most_at_once
 from local_aws import LocalAws, LocalDebugger
 from local_aws.aws import Invocation
 from local_aws.errors import WaitedTooLong
@@ -38,10 +40,8 @@ from tests.backtesting.many_runs import make_run, write_rule
 from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
-# As in an account whose quota was raised: in the smallest one, 10 functions at once share all runs.
-SETTINGS = {"account_concurrency": 1000}
 JUDGING_AT_ONCE = 4
-"""Calls that a backtest may have at once."""
+"""Calls that a backtest may have at once, where the account is large enough."""
 RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
@@ -53,11 +53,17 @@ def main() -> int:
     parser.add_argument(
         "--backtest", type=int, default=0, metavar="RUNS", help="then again beside a backtest"
     )
+    parser.add_argument(
+        "--account", type=int, default=1000, metavar="N", help="how many functions it runs at once"
+    )
     arguments = parser.parse_args()
-    settings = SETTINGS | ({"backtests_at_once": JUDGING_AT_ONCE} if arguments.backtest else {})
+    at_once = min(JUDGING_AT_ONCE, most_at_once(arguments.account, reserved=0))
+    settings = {"account_concurrency": arguments.account}
+    if arguments.backtest:
+        settings["backtests_at_once"] = at_once
     with LocalAws(settings) as aws, aws.as_default():
         # The old runs are there from the beginning: the application looks at all that it knows.
-        backtest = BesideBacktest(aws, arguments.backtest) if arguments.backtest else None
+        backtest = BesideBacktest(aws, arguments.backtest, at_once) if arguments.backtest else None
         problems = load(aws, "run", arguments)
         if backtest is not None:
             with backtest:
@@ -71,7 +77,7 @@ def load(aws: LocalAws, name: str, arguments: argparse.Namespace) -> list[str]:
     names = [f"{name}-{number}" for number in range(arguments.runs)]
     for name in names:
         debugger.attach(name, [RULE])
-    calls_before = len(aws.invocations())
+    calls_before, throttled_before = len(aws.invocations()), Counter(aws.throttled())
     began = time.monotonic()
     with ThreadPoolExecutor(arguments.runs) as trainings:
         list(trainings.map(lambda name: train(debugger, name, arguments), names))
@@ -87,6 +93,7 @@ def load(aws: LocalAws, name: str, arguments: argparse.Namespace) -> list[str]:
     lost = [problem for name in names for problem in missing(debugger, name, arguments.steps)]
     took = [latency for name in names for latency in latencies(debugger, name)]
     calls = Counter(invocation.function for invocation in aws.invocations()[calls_before:])
+    throttled = Counter(aws.throttled()) - throttled_before
     dead = aws.dead_letters()
     progress("")
     steps = arguments.runs * arguments.steps
@@ -96,7 +103,7 @@ def load(aws: LocalAws, name: str, arguments: argparse.Namespace) -> list[str]:
     p50, p99 = np.percentile(took, [50, 99])
     print(f"{p50:>10.1f}  seconds from PUT to event (median), {p99:.1f} (99th percentile)")
     for function, count in calls.most_common():
-        print(f"{count:>10,}  calls of {function}")
+        print(f"{count:>10,}  calls of {function}, refused {throttled[function]:,} times")
     print(f"{len(dead):>10}  dead letters")
     print(f"{len(lost):>10}  steps lost or published with several ids")
     for problem in lost[:10]:
@@ -110,8 +117,9 @@ class BesideBacktest:
     Its rule waits and computes nothing: in an account, each call has a processor of its own.
     """
 
-    def __init__(self, aws: LocalAws, runs: int):
+    def __init__(self, aws: LocalAws, runs: int, at_once: int):
         self._aws = aws
+        self._at_once = at_once
         self._folder = tempfile.TemporaryDirectory()
         self._account = connect_backtests()
         rule = write_rule(Path(self._folder.name) / "waits.py", first="__import__('time').sleep(6)")
@@ -133,7 +141,7 @@ class BesideBacktest:
     def __exit__(self, *_: object) -> None:
         has_ended = not self._thread.is_alive()
         calls = self._calls()
-        print(f"{len(calls):>10,}  runs were judged meanwhile, {most_at_once(calls)} at once")
+        print(f"{len(calls):>10,}  runs were judged meanwhile, {highest(calls)} at once")
         if has_ended:
             print("            the backtest ended before the load did: give --backtest more runs")
         cancel(self._question, self._account, self._journal)
@@ -151,14 +159,14 @@ class BesideBacktest:
         )
 
     def _judges_at_once(self) -> bool:
-        return most_at_once(self._calls()) >= JUDGING_AT_ONCE
+        return highest(self._calls()) >= self._at_once
 
     def _calls(self) -> list[Invocation]:
         calls = self._aws.invocations()[self._calls_before :]
         return [call for call in calls if call.function == "run_custom_rule"]
 
 
-def most_at_once(calls: Sequence[Invocation]) -> int:
+def highest(calls: Sequence[Invocation]) -> int:
     """Return how many calls there were at the moment with the most of them."""
     changes = sorted(
         [(call.began, 1) for call in calls] + [(call.began + call.seconds, -1) for call in calls]

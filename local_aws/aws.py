@@ -230,6 +230,10 @@ class LocalAws:
         """The events published on the buses, in their order."""
         return list(self.ask("events", detail_type=detail_type))
 
+    def throttled(self) -> dict[str, int]:
+        """How often calls of each function were refused, as too many functions ran; each retry counts."""
+        return dict(self.ask("throttled"))
+
     def refused(self) -> list[str]:
         """The calls and deliveries that no policy allowed."""
         return list(self.ask("refused"))

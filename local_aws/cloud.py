@@ -89,7 +89,7 @@ class Cloud:
         self._secrets = dict(secrets or {})
         self._port = port
         self._limits = Limits(**(limits or {}))  # type: ignore[arg-type]
-        self._concurrency = Concurrency(self._limits.concurrency)
+        self.concurrency = Concurrency(self._limits.concurrency)
         self._lineages = Lineages(self._limits.hops)
         self._place = folder  # does not exist yet
         self._closing = contextlib.ExitStack()
@@ -134,7 +134,7 @@ class Cloud:
     def invoke(self, name: str, event: bytes, request: str = "", lineage: Lineage = NEW) -> Invocation:
         """Call a function by its full name, and wait for its result; `BeyondLimit` if too many run."""
         pool = self._pools[name]
-        with self._concurrency.slot():
+        with self.concurrency.slot(name):
             invocation = pool.invoke(event, request or str(uuid.uuid4()), lineage)
         if len(invocation.payload) > self._limits.answer_bytes:
             invocation = invocation.too_large()
@@ -195,7 +195,7 @@ class Cloud:
             assumed=_assumed_role,
             control=self.control,
             limits=self._limits,
-            concurrency=self._concurrency,
+            concurrency=self.concurrency,
             lineages=self._lineages,
         )
         return self.gate

@@ -12,6 +12,7 @@ from local_aws.deployment.deployed import Deployed
 from local_aws.errors import LocalStackError, TooManyRunning
 from local_aws.gate import Gate
 from local_aws.limits import BeyondLimit
+from local_aws.limits.concurrency import Concurrency
 from local_aws.running.functions import Invocation
 from local_aws.template import ACCOUNT, Template
 from local_aws.waking.delivery import Deliveries
@@ -25,6 +26,7 @@ class Stack(Protocol):
     deployed: Deployed
     deliveries: Deliveries
     gate: Gate
+    concurrency: Concurrency
     events: dict[str, dict[str, Any]]
 
     def invoke(self, name: str, event: bytes, request: str = "") -> Invocation: ...
@@ -81,6 +83,14 @@ class Control:
     def do_refused(self) -> list[str]:
         gate = self._stack.gate
         return [*gate.refused, *gate.unsupported, *self._stack.deliveries.refused]
+
+    def do_throttled(self) -> dict[str, int]:
+        functions = self._stack.deployed.functions
+        return {
+            functions[name].short_name: times
+            for name, times in list(self._stack.concurrency.refused.items())
+            if name in functions
+        }
 
     def do_permissions(self) -> dict[str, Any]:
         policies = self._stack.deployed.policies

@@ -93,7 +93,7 @@ class Gate:
         request = _request(environ, service)
         check_request(request, self._limits)
         if request.is_invocation:
-            with self._concurrency.slot():
+            with self._concurrency.slot(request.called.rpartition(":function:")[2].partition(":")[0]):
                 return self._checked(environ, start, known, request)
         if known is not None and known.environment:
             with self._lineages.request_of(known.environment):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,17 +21,17 @@ class Concurrency:
         self._lock = threading.Lock()
         self._held = threading.local()
         self.highest = 0
-        self.refused = 0
+        self.refused: Counter[str] = Counter()
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
+    def slot(self, function: str) -> Iterator[None]:
         """Run one function; `BeyondLimit` if too many run. A thread that has a slot needs no second."""
         if getattr(self._held, "slot", False):
             yield
             return
         with self._lock:
             if self._running >= self._most:
-                self.refused += 1
+                self.refused[function] += 1
                 raise BeyondLimit(THROTTLED, "Rate Exceeded.")
             self._running += 1
             self.highest = max(self.highest, self._running)

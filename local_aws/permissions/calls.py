@@ -40,7 +40,13 @@ class Request:
     @property
     def is_invocation(self) -> bool:
         """Whether it calls a function."""
-        return self.service == "lambda" and self.path.endswith("/invocations")
+        return self.service == "lambda" and bool(self.called)
+
+    @property
+    def called(self) -> str:
+        """The function that it calls, by its name or its ARN; empty if it calls none."""
+        match = re.fullmatch(r"/2015-03-31/functions/([^/]+)/invocations", self.path)
+        return unquote(match[1]) if match else ""
 
     @property
     def protocol(self) -> str:
@@ -197,10 +203,9 @@ def _scheduler(request: Request) -> list[Permission]:
 
 
 def _lambda(request: Request) -> list[Permission]:
-    match = re.fullmatch(r"/2015-03-31/functions/([^/]+)/invocations", request.path)
-    if not match or request.method != "POST":
+    name = request.called
+    if not name or request.method != "POST":
         return []
-    name = unquote(match[1])
     arn = name if name.startswith("arn:") else f"arn:aws:lambda:{_HERE}:function:{name}"
     return [Permission("lambda:InvokeFunction", arn)]
 

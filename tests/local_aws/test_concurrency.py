@@ -18,7 +18,7 @@ def test_a_call_beyond_the_concurrency_of_the_account_is_refused():
     entered, leave = threading.Barrier(3), threading.Event()
 
     def run() -> None:
-        with concurrency.slot():
+        with concurrency.slot("evaluate"):
             entered.wait(60)
             leave.wait(60)
 
@@ -26,12 +26,13 @@ def test_a_call_beyond_the_concurrency_of_the_account_is_refused():
     for thread in threads:
         thread.start()
     entered.wait(60)
-    with pytest.raises(BeyondLimit, match="TooManyRequestsException"), concurrency.slot():
+    with pytest.raises(BeyondLimit, match="TooManyRequestsException"), concurrency.slot("watch"):
         pass
+    assert concurrency.refused == {"watch": 1}
     leave.set()
     for thread in threads:
         thread.join()
-    with concurrency.slot(), concurrency.slot():  # a call through the API and its execution are one
+    with concurrency.slot("x"), concurrency.slot("x"):  # a call through the API and its execution are one
         assert concurrency.highest == 2
 
 
@@ -45,6 +46,7 @@ def test_a_direct_call_is_repeated_while_the_account_is_at_its_concurrency():
     limits = {"concurrency": 2}
     with LocalAws(limits=limits) as aws, ThreadPoolExecutor(at_once.parties) as callers:
         assert set(callers.map(call, range(at_once.parties))) == {None}
+        assert aws.throttled()["sweep"] > 0
 
 
 def test_a_direct_call_that_stays_refused_says_what_to_do():
