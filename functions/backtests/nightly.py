@@ -46,7 +46,7 @@ def plan_nightly(ports: NightlyPorts) -> dict[str, Any]:
     day = now.date() - timedelta(days=1)
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
     name = f"nightly-{day.isoformat()}"
-    runs = list(runs_between(ports, begin, begin + 86_400))
+    runs = sorted(runs_between(ports, begin, begin + 86_400), key=lambda planned: planned.run.location)
     if not runs:
         return {"backtest": name, "runs": 0}
     question = Question(ports.rules)

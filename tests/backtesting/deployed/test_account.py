@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from smdebug.backtesting import kept_rows
 from smdebug.backtesting.backtest import Backtest, Options
 from smdebug.backtesting.deployed import account as deployed_account
 from smdebug.backtesting.deployed import plan
 from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, cancel, collect
 from smdebug.backtesting.deployed.plan import Estimate
+from smdebug.backtesting.deployed.task import encoded_verdicts
 from smdebug.backtesting.finding_runs import FoundRun, find_runs
-from smdebug.backtesting.judging import judge
+from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import Row
@@ -266,6 +269,27 @@ def test_a_backtest_is_collected_by_its_id(account, runs):
     assert len(collect(account, name, Options()).rows) == 4
     with pytest.raises(SMDebugValueError, match="There is no backtest nightly-2026-01-01"):
         collect(account, "nightly-2026-01-01", Options())
+
+
+def test_a_long_table_is_collected_outside_of_memory(account, monkeypatch):
+    monkeypatch.setattr(kept_rows, "_IN_MEMORY", 100_000)
+    runs, of_chunk = 10_000, 50
+    account.executions["night"] = Execution("SUCCEEDED")
+    for chunk in range(runs // of_chunk):
+        found = [f"run-{number:05}" for number in range(chunk * of_chunk, (chunk + 1) * of_chunk)]
+        verdicts = [
+            (FoundRun(name, name, name), Judged((Row(name, "A", "passed", note="n" * 300),), "as it is"))
+            for name in found
+        ]
+        account.bucket.write(plan.rows_key("night", chunk), encoded_verdicts(verdicts))
+    tracemalloc.start()
+    try:
+        table = collect(account, "night", Options())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most / runs < 200  # bytes, where a row alone has 1,000
+    assert [row.run for row in table.rows] == [f"run-{number:05}" for number in range(runs)]
 
 
 @pytest.mark.usefixtures("judged_here")

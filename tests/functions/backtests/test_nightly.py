@@ -61,6 +61,8 @@ def test_the_runs_of_the_day_before_are_planned_and_started(ports: NightlyPorts)
     saved(ports, "runs/before", "2026-01-30T23:59:59")
     saved(ports, "runs/today", "2026-02-01T00:00:00")
     saved(ports, "other-bucket/a", "2026-01-31T12:00:00")
+    ports.index.delete(items.RUNS, "runs/a")  # it has ended
+    ports.index.put({"pk": items.PAST_RUNS, "sk": "runs/a"})
     said = plan_nightly(ports)
     assert (said["backtest"], said["runs"], said["steps"]) == ("nightly-2026-01-31", 2, 6)
     (chunk,) = json.loads(bytes(ports.bucket.read(manifest_key("nightly-2026-01-31"))))

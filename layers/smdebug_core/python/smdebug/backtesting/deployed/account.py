@@ -37,6 +37,7 @@ from smdebug.backtesting.finding_runs import FoundRun, find_runs
 from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.journal import Journal, default_journal
 from smdebug.backtesting.judging import Judged, selection_of
+from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.question import Question, names_of, refuse_wrong_rules
 from smdebug.backtesting.rows import Row, unread_row
 from smdebug.exceptions import SMDebugError, SMDebugValueError
@@ -120,12 +121,11 @@ def collect(account: Account, id: str, options: Options) -> Backtest:
     """Return the table of a backtest that the application started by itself, as far as it has come."""
     if account.execution(id) is None:
         raise SMDebugValueError(f"There is no backtest {id}")
-    rows: list[Row] = []
-    verdicts = sorted(verdicts_in(account.bucket, id), key=lambda each: each[0].location)
-    for run, judged in verdicts:
+    rows = RowWriter()
+    for run, judged in verdicts_in(account.bucket, id):
         label = options.labels.label_of(run, judged.tags)
-        rows += [row.labelled(label) for row in judged.rows]
-    return Backtest(tuple(rows), runs=len(verdicts))
+        rows.add(rows.runs, (row.labelled(label) for row in judged.rows))
+    return Backtest(rows.in_order(), runs=rows.runs)
 
 
 class Begun:
@@ -163,34 +163,50 @@ def cancel(question: Question, account: Account, journal: Path | None = None) ->
 
 
 class _Verdicts:
-    """What was judged: those in the journal, and those of this backtest that may change."""
+    """What was judged: by name what is in the journal, and with its rows what is not."""
 
     def __init__(self, journal: Journal, *, is_fresh: bool):
         self._journal = journal
         self._is_fresh = is_fresh
-        self.of_run: dict[str, Judged] = {}
+        self._in_journal: set[str] = set()
+        self._others: dict[str, Judged] = {}
         self.reused: set[str] = set()
 
     def take(self, account: Account, id: str) -> None:
         """Take over the verdicts of a backtest."""
         for run, judged in verdicts_in(account.bucket, id):
-            self.of_run[run.location] = judged
-            known = self._journal.identity_of(run.location)
-            if judged.identity and judged.rows and judged.identity != known:
+            self._forget(run)
+            if not judged.identity or not judged.rows:
+                self._others[run.location] = judged
+                continue
+            if judged.identity != self._journal.identity_of(run.location):
                 self._journal.add(run.location, judged.identity, judged.rows)
+            self._in_journal.add(run.location)
 
     def reuse(self, run: FoundRun, identity: str) -> None:
         """Take the verdict from the journal if the run is as it was."""
         known = self._journal.identity_of(run.location)
         if identity and not self._is_fresh and known in (identity, within(identity, RUN_SECONDS)):
-            self.of_run[run.location] = Judged(self._journal.rows_of(run.location), known, is_known=True)
+            self._forget(run)
+            self._in_journal.add(run.location)
             self.reused.add(run.location)
-        elif identity and self.of_run.get(run.location, Judged()).identity:
-            del self.of_run[run.location]  # it has changed since
+        elif identity and (
+            run.location in self._in_journal or self._others.get(run.location, Judged()).identity
+        ):
+            self._forget(run)  # it has changed since
 
     def lacks(self, run: FoundRun) -> bool:
         """Whether the run is still to be judged."""
-        return run.location not in self.of_run
+        return run.location not in self._in_journal and run.location not in self._others
+
+    def rows_of(self, run: FoundRun) -> tuple[Row, ...]:
+        """Return the verdicts on a run that has them."""
+        other = self._others.get(run.location)
+        return self._journal.rows_of(run.location) if other is None else other.rows
+
+    def _forget(self, run: FoundRun) -> None:
+        self._in_journal.discard(run.location)
+        self._others.pop(run.location, None)
 
 
 def _refuse_elsewhere(places: Sequence[str], account: Account) -> None:
@@ -265,15 +281,14 @@ def _table(
     options: Options,
     ended: Execution | None,
 ) -> Backtest:
-    rows: list[Row] = []
-    for looked in runs:
+    why = ended.problem if ended is not None and ended.problem else "the function had no time left"
+    note = f"not judged yet ({why}); call the command again"
+    rows = RowWriter()
+    for number, looked in enumerate(runs):
         run = looked.run
-        judged = verdicts.of_run.get(run.location)
-        if judged is None:
-            why = ended.problem if ended is not None and ended.problem else "the function had no time left"
-            note = f"not judged yet ({why}); call the command again"
-            rows += [unread_row(run.path, note, rule=name) for name in names_of(question.rules)]
+        if verdicts.lacks(run):
+            rows.add(number, (unread_row(run.path, note, rule=name) for name in names_of(question.rules)))
             continue
         label = options.labels.label_of(run, looked.selection.tags)
-        rows += [row.labelled(label).at(run.path) for row in judged.rows]
-    return Backtest(tuple(rows), runs=len(runs), reused=len(verdicts.reused))
+        rows.add(number, (row.labelled(label).at(run.path) for row in verdicts.rows_of(run)))
+    return Backtest(rows.in_order(), runs=len(runs), reused=len(verdicts.reused))
