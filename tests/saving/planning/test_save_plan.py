@@ -13,6 +13,7 @@ from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.planning import save_plan
+from smdebug.saving.planning.default_plan import ReplicaPlan
 from smdebug.saving.planning.save_plan import NO_MEMBERS, SavePlan, without_tensors
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -168,3 +169,19 @@ def test_the_plan_agrees_with_each_save_config(modes, step, mode):
     due = plan.of_mode(mode).due(step)
     for number, each in enumerate(modes):
         assert bool(plan.wanted(f"t{number}", due)) == each.should_save_step(step)
+
+
+def test_of_a_step_whose_times_alone_are_due_no_other_worker_keeps_a_tensor():
+    plan = ReplicaPlan([collection("losses", "loss", 10)])
+    whole = plan.of_mode(ModeKeys.TRAIN).due(0)
+    wanted = {
+        name: plan.planned(name, whole) is not None
+        for name in ("dense/weight", "dense_input_0", "gradient/dense/weight", "dense_output_0")
+    }
+    assert wanted == {
+        "dense/weight": True,
+        "dense_input_0": True,
+        "gradient/dense/weight": False,
+        "dense_output_0": False,
+    }
+    assert plan.planned("dense/weight", plan.times_only) is None

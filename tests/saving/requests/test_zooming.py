@@ -144,6 +144,20 @@ def test_names_that_no_tensor_has_are_reported_once(storage, capsys):
     assert output.count("No tensor has a name that matches convolution") == 1
 
 
+def test_a_zoom_that_is_over_says_at_the_next_step_what_matched_nothing(storage, capsys):
+    nowhere = [f"nowhere{number}" for number in range(7)]
+    hook = hook_at(storage)
+    train(hook, 1)
+    ask(storage, "bias", *nowhere, steps=2)
+    train(hook, 2)
+    assert "No tensor has a name" not in capsys.readouterr().out
+    train(hook, 1)
+    output = capsys.readouterr().out
+    hook.close()
+    assert "matches nowhere0, nowhere1, nowhere2, nowhere3, nowhere4 and 2 more, so" in output
+    assert saved_whole(storage, "dense/bias") == [1, 2]
+
+
 def test_what_does_not_fit_into_a_step_is_left_out_and_said(storage, monkeypatch, capsys):
     monkeypatch.setattr(zooming, "MOST_BYTES", KERNEL.nbytes + KERNEL[0].nbytes)
     with hook_at(storage) as hook:

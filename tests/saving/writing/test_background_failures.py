@@ -58,6 +58,14 @@ def test_the_error_names_what_failed_and_what_was_lost(log_records):
     assert "Lost: 1 (3)" in error
 
 
+def test_of_many_lost_steps_ten_are_named(log_records):
+    writer = BackgroundWriter(FaultyStorage(lambda number, call, key: failing()))
+    submit(writer, *range(12))
+    writer.close()
+    last = [record.getMessage() for record in log_records if record.levelno == logging.ERROR][-1]
+    assert "12 (0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)" in last
+
+
 def test_an_outage_shorter_than_the_patience_loses_nothing(log_records):
     broken = threading.Event()
     broken.set()

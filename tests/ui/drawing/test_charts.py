@@ -9,6 +9,7 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.ui.drawing import charts as drawn_charts
 from smdebug.ui.drawing.charts import Charts
 from smdebug.ui.drawing.matrices import Statistics
 from smdebug.ui.replicas import differences
@@ -22,6 +23,30 @@ def test_metrics_of_the_machine_are_series_and_no_facts(serve, tmp_path):
     found = client.get(f"/api/run/{run}/series?name=system/cpu_percent")
     assert found["high"] == [10.0, 11.0, 12.0]
     assert "system" not in [name for _, name, _ in client.get(f"/api/run/{run}/facts")["changes"]]
+
+
+def test_facts_are_noted_when_they_change_and_long_ones_are_cut():
+    charts = Charts()
+    charts._note_facts(0, {"batch": 32, "layout": {"a": 1}, "note": "n" * 300, "shape": [4, 3]})
+    charts._note_facts(1, {"batch": 32, "shape": [4, 3]})
+    charts._note_facts(2, {"batch": 16, "none": None})
+    charts._note_facts(3, {"batch": 32, "none": None})
+    assert charts.facts == [
+        (0, "batch", 32),
+        (0, "note", "n" * 199 + "…"),
+        (0, "shape", "[4, 3]"),
+        (2, "batch", 16),
+        (2, "none", None),
+        (3, "batch", 32),
+    ]
+
+
+def test_of_facts_that_change_at_every_step_the_first_are_kept(monkeypatch):
+    monkeypatch.setattr(drawn_charts, "MOST_FACTS", 3)
+    charts = Charts()
+    for step in range(5):
+        charts._note_facts(step, {"batch": step})
+    assert charts.facts == [(0, "batch", 0), (1, "batch", 1), (2, "batch", 2)]
 
 
 def test_a_tensor_with_values_that_are_not_finite_is_infinite_in_the_heat_map(serve, tmp_path):

@@ -292,3 +292,15 @@ def test_a_clock_that_was_set_back_is_reported_and_no_duration_is_negative(serve
     assert client.get(f"/api/run/{client.run('a')}")["notes"] == [rows["a"]["note"]]
     assert duration_of(3.0, 9.0) == 6.0
     assert clock_note(1.0, 2.0, 1.0) == ""
+
+
+def test_waiting_for_a_server_ends_when_it_was_stopped(serve, tmp_path):
+    WrittenRun(tmp_path / "a").write(1)
+    client = serve(tmp_path)
+    waiting = threading.Thread(target=client.server.wait, daemon=True)
+    waiting.start()
+    assert client.get("/api/runs")["runs"]
+    assert waiting.is_alive()
+    client.server.stop()
+    waiting.join(30)
+    assert not waiting.is_alive()
