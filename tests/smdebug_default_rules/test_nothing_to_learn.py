@@ -160,6 +160,28 @@ def test_a_regression_that_costs_as_much_as_the_mean_of_its_targets_has_learnt_n
     assert "the variance of the targets: the model has learnt nothing from its inputs" in finding.message
 
 
+def denoising(shapes, count=450):
+    """A model of which the loss is still that of the mean of its targets, which have two columns."""
+    random = np.random.default_rng(0)
+    steps = Steps()
+    steps.facts["shapes"] = shapes
+    for _ in range(count):
+        targets = random.normal(0, 1, (64, 2))
+        steps.loss = float((targets**2).mean())
+        known = {**SQUARED, "rows": 64, "target_rows": 64, "columns": 2, "lowest": -3.0, "highest": 3.0}
+        known |= {"means": targets.mean(0).tolist(), "variances": targets.var(0).tolist()}
+        steps.facts["loss"] = {"factor": 1.0, "terms": [known], "value": steps.loss}
+        steps.write()
+    return steps.evaluate("StuckLoss")
+
+
+def test_a_denoiser_is_given_time_to_learn_how_its_data_are_shaped():
+    assert denoising([[64, 2], [64]]) == []
+    assert denoising([[64, 2], [64]], count=1600)
+    assert denoising([[64, 2]])
+    assert denoising([[64, 5], [64]])
+
+
 @pytest.mark.parametrize(
     ("training", "found"),
     [

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.denoising import LEAST_COLUMNS, has_time
 
 _ERRORS = ("mean squared error", "mean absolute error", "smooth L1", "Huber")
 LEAST_STEPS, LEAST_APART = 5, 10
-LEAST_ROWS, MOST_ROWS, LEAST_COLUMNS = 8, 512, 2
+LEAST_ROWS, MOST_ROWS = 8, 512
 """Batches mostly have a power of two of rows; so many other targets are more often a small data set."""
 CLOSE = 1e-4
 """Targets that are computed from a difference are rounded a little otherwise at each step."""
@@ -63,19 +63,10 @@ def _noise_of(seen: ObservedStep) -> Mapping[str, Any] | None:
         if term.get("criterion") not in _ERRORS or columns < LEAST_COLUMNS:
             continue
         is_batch = LEAST_ROWS <= rows <= MOST_ROWS and rows & (rows - 1) == 0
-        if is_batch and _has_time(shapes, rows, columns) and _is_normal(term):
+        if is_batch and has_time(shapes, rows, columns) and _is_normal(term):
             known: Mapping[str, Any] = term
             return known
     return None
-
-
-def _has_time(shapes: Sequence[Sequence[int]], rows: int, columns: int) -> bool:
-    """Whether an input has the form of the targets, and the time of each row is beside it or its last column.
-
-    Without a time it is an autoencoder that is given noisy inputs, whose targets may be a whole data set.
-    """
-    inputs = [math.prod(shape[1:]) for shape in shapes if shape and shape[0] == rows]
-    return columns + 1 in inputs or (columns in inputs and len(inputs) > 1)
 
 
 def _is_normal(term: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
+from smdebug_default_rules.denoising import denoises
 from smdebug_default_rules.loss import constant_prediction, in_batch, repeated_value, strong_dropout
 from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses, level
@@ -54,8 +55,12 @@ _REPEATS = (
     "from row to row. Then predict the change, target - last value, and add the last value to the output."
 )
 LEAST_OF_FORECAST = 400
-LEAST_BESIDE_A_CONSTANT = 300
-"""A model may need this many steps to bring its output to the height of the targets, or past a plateau."""
+LEAST_BESIDE_A_CONSTANT, LEAST_OF_A_DENOISER = 300, 1500
+"""A model may need this many steps to bring its output to the height of the targets, or past a plateau.
+
+Of noise, a denoiser can tell little before it knows how the data are shaped: a straight line from its input
+to the velocity is no better than the mean.
+"""
 
 
 class Risen(NamedTuple):
@@ -255,7 +260,8 @@ class StuckLoss(DefaultRule):
         )
 
     def _no_better_than_a_constant(self, seen: ObservedStep) -> Iterator[Finding]:
-        if self.losses["count"] < LEAST_BESIDE_A_CONSTANT:
+        least = LEAST_OF_A_DENOISER if denoises(seen) else LEAST_BESIDE_A_CONSTANT
+        if self.losses["count"] < least:
             return
         factor = abs((seen.facts.get("loss") or {}).get("factor") or 1.0)
         found = constant_prediction.compared(self.targets)
