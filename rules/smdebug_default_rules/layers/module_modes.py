@@ -11,6 +11,7 @@ from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule, Retired
+from smdebug_default_rules.layers import predictions
 from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_STEPS, LEAST_SEEN = 30, 5
@@ -22,7 +23,8 @@ LEAST_STEPS_OF_A_COPY = 1000
 class ModuleModes(DefaultRule):
     """Fires when dropout or batch statistics are in the mode that the step is not.
 
-    Also when a model that is not trained drops values of what another is trained with, as a teacher.
+    Also when a classifier in training mode predicts the same rows between its steps, as a validation does,
+    and when a model that is not trained drops values of what another is trained with, as a teacher.
     """
 
     cause = "mode mismatch"
@@ -37,6 +39,7 @@ class ModuleModes(DefaultRule):
     _TITLES: ClassVar[dict[str, str]] = {
         "trained": "The model is trained in evaluation mode",
         "evaluated": "The model is evaluated in training mode",
+        "predicted": "The model is evaluated in training mode",
         "others": "A layer stays in training mode in evaluation",
         "dropout": "Dropout is active in evaluation",
         "teacher": "A model that is not trained drops values",
@@ -44,6 +47,7 @@ class ModuleModes(DefaultRule):
     _ADVICE: ClassVar[dict[str, str]] = {
         "trained": "Call model.train() before the training loop, and again after each evaluation.",
         "evaluated": "Call model.eval() before the evaluation, and model.train() after it.",
+        "predicted": "Call model.eval() before the predictions, and model.train() after them.",
         "others": "Look for a call of .train() on this layer after model.eval(), and call model.eval() last.",
         "dropout": "Give F.dropout the argument training=self.training, or use nn.Dropout.",
         "teacher": "Call .eval() on it before the training loop, after any .train() of a module around it.",
@@ -58,10 +62,14 @@ class ModuleModes(DefaultRule):
         """The model beside the trained one that drops values, and since when it is the same."""
         self.evaluated = -1
         """The last call of an evaluation that had a loss, by its number."""
+        self.predicted = predictions.empty()
+        """What is known of rows that are asked for again and again, without a loss."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
         has_loss = self._has_loss(seen)
+        number_of = getattr(self.base_trial, "mode_step", None)
+        predictions.add(self.predicted, seen, number_of(seen.step) if number_of else None)
         if seen.mode in TRAINING:
             yield from self._of_a_teacher(seen)
         if "training" not in facts:
@@ -73,7 +81,8 @@ class ModuleModes(DefaultRule):
             self.lacks("no module, such as dropout or batch normalisation, depends on the mode")
         steps = bool(facts.get("optimizer_steps"))
         found = dict(self._mismatches(seen, dependent, steps=steps, has_loss=has_loss))
-        self.since = {key: self.since.get(key, seen.step) for key in found}
+        since = self.predicted["since"] if "predicted" in found else seen.step
+        self.since = {key: self.since.get(key, since) for key in found}
         for key, (name, message) in found.items():
             yield self.finding(
                 message,
@@ -159,6 +168,20 @@ class ModuleModes(DefaultRule):
                     "A loss was computed without gradients while the model "
                     f"was in training mode: {modules.described(dependent[0])} "
                     "behaves as in training, so that the evaluation is wrong",
+                ),
+            )
+        elif (
+            training
+            and gradients is False
+            and predictions.are_found(self.predicted, seen, modules, dependent)
+        ):
+            yield (
+                "predicted",
+                (
+                    dependent[0],
+                    f"The same {facts['shapes'][0][0]} rows were predicted {self.predicted['times']} times "
+                    f"while the model was in training mode: {modules.described(dependent[0])} behaves as in "
+                    "training, so that what is measured of the predictions is wrong",
                 ),
             )
         if training or gradients is not False:
