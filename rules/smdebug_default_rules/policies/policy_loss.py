@@ -13,8 +13,8 @@ LEAST_STEPS, LEAST_APART = 10, 50
 LIVE_APART = 1000
 """As long as the run goes on, a reward that is rare may still come."""
 LEAST_WRONG = 5
-LEAST_FALL = 0.05
-"""Of the largest entropy."""
+LEAST_FALL, LEAST_FALL_OF_SCALES = 0.05, 0.2
+"""Of the largest entropy, and of the logarithm of a spread."""
 UNDECIDED = 0.9
 """A policy with this share of the largest entropy has not learnt which action is better."""
 _TINY = 1e-6
@@ -45,12 +45,13 @@ class Problem(NamedTuple):
 def empty() -> dict[str, Any]:
     """What is kept of a policy of which nothing was seen yet."""
     kept = {"steps": 0, "since": 0, "value": None, "varies": False, "loses": False}
-    return {**kept, "wrong": [], "entropies": []}
+    return {**kept, "wrong": [], "entropies": [], "scales": []}
 
 
 def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
     """Add a step; return whether its loss is that of a policy with a known entropy."""
-    policy = (seen.facts.get("loss") or {}).get("policy")
+    loss = seen.facts.get("loss") or {}
+    policy = loss.get("policy") or loss.get("actions")
     if policy is None:
         return False
     kept["since"] = kept["since"] if kept["steps"] else seen.step
@@ -62,6 +63,9 @@ def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
     kept["value"] = before
     kept["loses"] = kept["loses"] or lowest < -_TINY  # a weight of a label is never below 0
     kept["wrong"] = [*kept["wrong"], seen.step][:LEAST_WRONG] if policy["bonus"] < 0 else []
+    if "log_scale" in policy:
+        kept["scales"] = [*kept.get("scales", ())[:1], float(policy["log_scale"])]
+        return True
     share = policy["entropy"] / math.log(max(policy["choices"], 2))
     (now,) = rounded([share])
     kept["entropies"] = [kept["entropies"][0] if kept["entropies"] else now, now]
@@ -70,6 +74,9 @@ def extend(kept: MutableMapping[str, Any], seen: ObservedStep) -> bool:
 
 def found(kept: Mapping[str, Any], step: int, *, at_end: bool = False) -> Iterator[Problem]:
     """Yield what is wrong, once there are enough steps."""
+    if kept.get("scales"):
+        yield from _of_scales(kept)
+        return
     first, now = kept["entropies"] or (0.0, 0.0)
     if kept["loses"] and len(kept["wrong"]) == LEAST_WRONG and now <= first - LEAST_FALL:
         yield Problem(
@@ -103,3 +110,22 @@ def found(kept: Mapping[str, Any], step: int, *, at_end: bool = False) -> Iterat
         f"The largest and the smallest advantage are {value:.4g} at {kept['steps']} saved steps in a row",
         _ADVANTAGE,
     )
+
+
+def _of_scales(kept: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield that a policy of continuous actions is paid for a small spread, once that has shrunk."""
+    first, now = kept["scales"][0], kept["scales"][-1]
+    if kept["loses"] and len(kept["wrong"]) == LEAST_WRONG and now <= first - LEAST_FALL_OF_SCALES:
+        before, after = math.exp(first), math.exp(now)
+        yield Problem(
+            "policy collapse",
+            kept["wrong"][0],
+            "spread of the actions",
+            after,
+            before,
+            "The entropy of the policy is punished",
+            "The entropy of the policy is added to the loss, which the optimizer makes small: the spread of "
+            f"its actions fell from {before:.3g} to {after:.3g}, and it stops to try other actions",
+            f"At {LEAST_WRONG} of {LEAST_WRONG} saved steps the loss grows with the logarithm of the spread",
+            _BONUS,
+        )

@@ -100,3 +100,33 @@ def test_a_short_training_is_judged_at_its_end(steps, apart, causes):
     run = acting(steps, apart, highest=0.0, lowest=0.0)
     assert found(run) == []
     assert len(at_end(run)) == causes
+
+
+ACTIONS = {"bonus": -1.0, "highest": 0.5, "lowest": -0.5}
+
+
+def moving(steps=12, apart=5, **actions):
+    """A run of a policy with continuous actions, whose spread falls unless something else is said."""
+    run = Steps()
+    for step in range(steps):
+        given = {"log_scale": -step / 20, **ACTIONS, **actions}
+        run.facts["loss"] = {"factor": 1.0, "terms": [], "actions": given}
+        run.write().skip(*[1.0] * (apart - 1))
+    return run
+
+
+def test_a_punished_spread_of_continuous_actions_is_found():
+    assert found(moving())[:2] == [(20, 0, "policy collapse"), (25, 0, "policy collapse")]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        {"bonus": 1.0},  # the spread falls as the policy gets sure
+        {"log_scale": -0.1},  # it does not fall
+        {"lowest": 0.5, "highest": 2.0},  # weights of rows, whose likelihood is learnt
+        {"bonus": 0.0},  # two entropies, of which one is punished
+    ],
+)
+def test_a_spread_that_may_fall_passes(actions):
+    assert found(moving(**actions)) == []

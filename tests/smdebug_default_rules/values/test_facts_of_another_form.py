@@ -63,6 +63,7 @@ LOSS = {
     "revealed_by": [0, 7],
     "latent": {"active": 1, "dimensions": 8, "divergence": 0.1, "largest": 0.2},
     "embedding": {"alignment": 0.99, "columns": 8, "rows": 32},
+    "actions": {"bonus": 1.0, "log_scale": -0.7, "highest": 0.5, "lowest": -0.5},
     "policy": {"bonus": 1.0, "choices": 4, "entropy": 1.2, "highest": 0.5, "lowest": -0.5},
     "soft_targets": True,
     "attention": {

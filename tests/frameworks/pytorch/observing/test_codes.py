@@ -171,3 +171,37 @@ def against(targets):
 def test_probabilities_of_another_model_are_known_where_they_are_the_only_targets(loss, is_soft):
     facts = code_facts(loss(), True)
     assert ("soft_targets" in ({} if facts is None else facts())) is is_soft
+
+
+def acting(turn, *, ratio=False, advantage=None):
+    """The loss of a policy with continuous actions, of which the entropy counts so much."""
+    policy = torch.distributions.Normal(MEAN, LOGVAR.exp())
+    chosen = torch.randn(16, 3)
+    logarithms = policy.log_prob(chosen).sum(1)
+    advantage = torch.linspace(-1, 1, 16) if advantage is None else advantage
+    gained = ((logarithms - logarithms.detach()).exp() if ratio else logarithms) * advantage
+    value = F.mse_loss(MEAN.sum(1), GIVEN[:, 0])
+    return -gained.mean() + 0.5 * value + turn * policy.entropy().sum(1).mean()
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize(("turn", "bonus"), [(-0.01, 1.0), (0.01, -1.0)])
+def test_the_spread_of_actions_is_found_with_the_sign_of_its_entropy(turn, bonus, ratio):
+    actions = code_facts(acting(turn, ratio=ratio), True)()["actions"]
+    assert actions["bonus"] == bonus
+    assert actions["log_scale"] == pytest.approx(float(LOGVAR.mean()), rel=1e-4)
+    assert (actions["lowest"], actions["highest"]) == (-1, 1)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda: acting(0.0),
+        lambda: -torch.distributions.Normal(MEAN, LOGVAR.exp()).log_prob(GIVEN[:, :3]).mean(),
+        lambda: F.gaussian_nll_loss(MEAN, GIVEN[:, :3], LOGVAR.exp()),
+    ],
+    ids=["no entropy", "likelihood", "criterion"],
+)
+def test_a_loss_without_advantages_or_entropy_has_no_spread_of_actions(loss):
+    facts = code_facts(loss(), True)
+    assert facts is None or "actions" not in facts()

@@ -61,11 +61,14 @@ def embedding_facts(embeddings: Sequence[Floats]) -> dict[str, Any]:
 
 
 def policy_facts(
-    products: Sequence[tuple[float, Floats, Floats]], weights: Sequence[Floats]
+    products: Sequence[tuple[float, Floats, Floats]],
+    weights: Sequence[Floats],
+    scales: Sequence[tuple[float, Floats]] = (),
 ) -> dict[str, Any]:
     """Describe the entropy in a loss, whether the loss falls with it, and the advantages of the actions.
 
-    `products` have the sign with which probabilities times their logarithms, in any order, are in the loss.
+    `products` have the sign with which probabilities times their logarithms, in any order, are in the loss,
+    and `scales` that of the logarithms of scales of normal distributions.
     """
     found = [
         (sign, negative)
@@ -73,9 +76,20 @@ def policy_facts(
         if (negative := _negative_entropy(code, other)) is not None
     ]
     known = [values for values in weights if np.isfinite(values).all()]
-    if not found or not known:
+    spreads = [(sign, each) for sign, each in scales if np.isfinite(each).all() and (each > 0).all()]
+    if not known or not (found or spreads):
         return {}
     values = max(known, key=lambda each: float(np.ptp(each)))
+    if not found:
+        signs = {1.0 if sign < 0 else -1.0 for sign, _ in spreads}
+        return {
+            "actions": {
+                "bonus": signs.pop() if len(signs) == 1 else 0.0,
+                "log_scale": float(np.mean([np.log(each).mean() for _, each in spreads])),
+                "highest": float(values.max()),
+                "lowest": float(values.min()),
+            }
+        }
     signs = {1.0 if sign > 0 else -1.0 for sign, _ in found}
     return {
         "policy": {

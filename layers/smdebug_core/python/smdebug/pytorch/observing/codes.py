@@ -6,7 +6,7 @@ They are read off the graph of the loss, along the arithmetic between it and the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,8 +59,8 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
             _keep(found, _DIVISION, _normalised(node))
     variances, squared = [*found.get(_EXP, ()), *found.get(_LOG, ())], found.get(_POWER, [])
     embeddings = found.get(_DIVISION, [])
-    products, weights, shares_of_classes = _policy(loss.grad_fn)
-    is_policy = products and weights
+    products, scales, weights, shares_of_classes = _policy(loss.grad_fn)
+    is_policy = (products or scales) and weights
     if not embeddings and not (variances and squared) and not is_policy and not shares_of_classes:
         return None
     groups = (variances, squared, embeddings, weights, shares_of_classes)
@@ -69,10 +69,11 @@ def code_facts(loss: torch.Tensor, has_criterion: bool) -> Callable[[], Facts] |
     for sign, code, other in products if weights else ():
         shares, logarithms = _copied((code, other))
         pairs.append((sign, shares, logarithms))
+    spreads = [(sign, _copied((scale,))[0]) for sign, scale in (scales if weights else ())]
     return lambda: {
         **divergence_facts(copies[0], copies[1]),
         **embedding_facts(copies[2]),
-        **policy_facts(pairs, copies[3]),
+        **policy_facts(pairs, copies[3], spreads),
         **soft_target_facts(copies[4]),
     }
 
@@ -81,14 +82,27 @@ def _copied(group: Iterable[torch.Tensor]) -> list[NDArray[np.float64]]:
     return [tensor.double().clone().numpy() for tensor in group]
 
 
-def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor], list[torch.Tensor]]:
-    """Return products of two codes, each with its sign in the loss, and what chosen codes are weighted by.
+class _Policy(NamedTuple):
+    products: list[tuple[float, Any, Any]]
+    """Products of two codes, each with its sign in the loss."""
+    scales: list[tuple[float, torch.Tensor]]
+    """What the loss has the logarithm of, each with its sign."""
+    weights: list[torch.Tensor]
+    """What chosen codes are weighted by."""
+    of_classes: list[torch.Tensor]
+    """What the logarithms of all probabilities are weighted by, if there is nothing else in the loss."""
 
-    Entropies are such products, of probabilities and their logarithms, and advantages such weights. The last
-    are what the logarithms of all probabilities are weighted by, if there is nothing else in the loss.
+
+def _policy(root: Any) -> _Policy:
+    """Return what may belong to a policy.
+
+    Entropies are products of probabilities and their logarithms, or logarithms of the scale of a normal
+    distribution, and advantages are weights of chosen codes.
     """
     products: list[tuple[float, Any, Any]] = []
+    scales: list[tuple[float, torch.Tensor]] = []
     weights: list[torch.Tensor] = []
+    of_scales: list[torch.Tensor] = []
     of_classes: list[torch.Tensor] = []
     others = 0
     waiting: list[tuple[Any, float, torch.Tensor | None]] = [(root, 1.0, None)]
@@ -99,6 +113,12 @@ def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]
         name, before = node.name(), [following for following, _ in node.next_functions]
         if weight is not None and name in _CHOOSING:
             weights.append(weight)
+            others += 1
+        elif name == _LOG:
+            if weight is not None:
+                of_scales.append(weight)
+            elif (scale := saved_value(node, "_saved_self")) is not None and _may_be_scales(scale):
+                scales.append((sign, scale))
             others += 1
         elif weight is not None and name == "LogSoftmaxBackward0":
             of_classes.append(weight)
@@ -135,7 +155,21 @@ def _policy(root: Any) -> tuple[list[tuple[float, Any, Any]], list[torch.Tensor]
         else:
             others += 1
     of_classes = [] if others or waiting else of_classes
-    return products[:_MOST_PRODUCTS], weights[:_MOST_PRODUCTS], of_classes[:_MOST_PRODUCTS]
+    return _Policy(
+        products[:_MOST_PRODUCTS],
+        scales[:_MOST_PRODUCTS] if of_scales else [],
+        (weights or of_scales if scales else weights)[:_MOST_PRODUCTS],
+        of_classes[:_MOST_PRODUCTS],
+    )
+
+
+def _may_be_scales(values: torch.Tensor) -> bool:
+    return (
+        values.is_cpu
+        and values.layout is torch.strided
+        and values.is_floating_point()
+        and 0 < values.numel() <= MOST_VALUES
+    )
 
 
 def _are_codes(code: torch.Tensor | None, other: torch.Tensor | None) -> bool:

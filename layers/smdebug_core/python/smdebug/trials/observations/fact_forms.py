@@ -192,6 +192,7 @@ LOSS = record(
         divergence=number,
         largest=number,
     ),
+    actions=whole(bonus=number, log_scale=number, highest=number, lowest=number),
     policy=whole(bonus=number, choices=count, entropy=number, highest=number, lowest=number),
     revealed_by=row(count, column),
     soft_targets=flag,
