@@ -11,6 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss import opponents
 from smdebug_default_rules.tensors import Modules
 
 _LOGITS = (
@@ -119,8 +120,8 @@ _RAW = _Wrong(
 class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
 
-    Also for a softmax over the wrong axis, a single class, an error that is maximised, and targets that the
-    last layer cannot return.
+    Also for a softmax over the wrong axis, a single class, an error that is maximised, targets that the last
+    layer cannot return, and for a generator and a discriminator that are told the same of what is generated.
     """
 
     cause = "loss input"
@@ -137,8 +138,11 @@ class LossInput(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
+        self.of_opponents: list[Any] = []
+        """What is wrong with the labels of opponents, and at which steps in a row it was so."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        yield from self._of_opponents(seen)
         loss = seen.facts.get("loss")
         if not loss:
             self.looked = False
@@ -158,6 +162,26 @@ class LossInput(DefaultRule):
                 value=what,
                 title=problem.title,
                 why=problem.why,
+                advice=(problem.advice,),
+            )
+
+    def _of_opponents(self, seen: ObservedStep) -> Iterator[Finding]:
+        labels = opponents.labels_in(seen.facts)
+        problem = None if labels is None else opponents.problem_of(labels)
+        if problem is None:
+            self.of_opponents = []
+            return
+        steps = self.of_opponents[1] if self.of_opponents and self.of_opponents[0] == problem.key else []
+        self.of_opponents = [problem.key, [*steps, seen.step][: opponents.LEAST_STEPS]]
+        if len(self.of_opponents[1]) == opponents.LEAST_STEPS:
+            yield self.finding(
+                problem.message,
+                since=self.of_opponents[1][0],
+                tensor=problem.place,
+                statistic="label",
+                value=problem.key,
+                title=problem.title,
+                why=(problem.why,),
                 advice=(problem.advice,),
             )
 

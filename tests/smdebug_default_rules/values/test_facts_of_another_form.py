@@ -125,6 +125,7 @@ EVERY_FACT = {
     "loss_scale": 65536.0,
     "loss_should_fall": True,
     "modules": [["Net", "Net", False], ["0", "Linear", False]],
+    "opponents": [[0, "Judge", "", 1.0], [1, "Judge", "Maker", 0.0]],
     "optimizer_steps": True,
     "optimizers": [
         {

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import smdebug.pytorch as smd
 from smdebug.files.names import EPOCHS
+from smdebug.pytorch.listening.epochs import Epochs
 from smdebug.pytorch.listening.passes import PASSES
-from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.trials import create_trial
 
 INPUTS = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))

@@ -47,6 +47,7 @@ from smdebug.pytorch.listening.callbacks import (  # noqa: E402
     called_to_generate,
     kept_out_of_graphs,
 )
+from smdebug.pytorch.listening.epochs import Epochs  # noqa: E402
 from smdebug.pytorch.listening.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.listening.passes import PASSES  # noqa: E402
@@ -67,7 +68,6 @@ from smdebug.pytorch.modules.names import (  # noqa: E402
     name_of,
     unwrapped,
 )
-from smdebug.pytorch.observing.epochs import Epochs  # noqa: E402
 from smdebug.pytorch.observing.iterations import Iterations  # noqa: E402
 from smdebug.pytorch.observing.labelled import shifts_labels  # noqa: E402
 from smdebug.pytorch.observing.observer import TorchObserver  # noqa: E402

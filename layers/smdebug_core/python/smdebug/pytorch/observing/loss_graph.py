@@ -204,7 +204,7 @@ def _unscaled(node: Any) -> tuple[float, Any]:
     factor = 1.0
     while node.name() in (*_SCALING, _NEGATION):
         others = [following for following, _ in node.next_functions if following is not None]
-        constant = -1.0 if node.name() == _NEGATION else _constant(node)
+        constant = -1.0 if node.name() == _NEGATION else constant_factor(node)
         if constant is None or len(others) != 1:
             break
         factor = factor / constant if node.name().startswith("Div") else factor * constant
@@ -212,7 +212,8 @@ def _unscaled(node: Any) -> tuple[float, Any]:
     return factor, node
 
 
-def _constant(node: Any) -> float | None:
+def constant_factor(node: Any) -> float | None:
+    """Return the number that a product or a quotient has beside what is learnt; None if it has none."""
     try:
         other = node._saved_other
     except (AttributeError, RuntimeError):

@@ -17,6 +17,7 @@ from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.listening.callbacks import InGraph, is_compiling, kept_out_of_graphs
+from smdebug.pytorch.listening.epochs import Epochs
 from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers, owned_by
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.copies import Copies
@@ -27,10 +28,10 @@ from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.pytorch.observing.attention import Attention
 from smdebug.pytorch.observing.codes import code_facts
 from smdebug.pytorch.observing.dropout import Dropout
-from smdebug.pytorch.observing.epochs import Epochs
 from smdebug.pytorch.observing.iterations import Iterations
 from smdebug.pytorch.observing.labelled import Labelled, labelled, returned, with_labels
 from smdebug.pytorch.observing.loss_graph import describe
+from smdebug.pytorch.observing.opponents import Opponents
 from smdebug.pytorch.observing.optimizer_state import (
     IdleOptimizers,
     LeftGradients,
@@ -133,6 +134,7 @@ class TorchObserver:
         self._attention = Attention()
         self._dropout = Dropout(hook, observations)
         self._copies = Copies(hook.leave_out)
+        self._opponents = Opponents(hook.leave_out)
         self.phases = phases_of(hook.recorder, hook.leave_out)
         self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0
@@ -152,11 +154,13 @@ class TorchObserver:
     def before_compile(self, module: nn.Module | None) -> None:
         """Take callbacks off that will not stay: each change is a reason to compile again."""
         self._copies.leave()
+        self._opponents.end_step()
 
     def close(self) -> None:
         """Stop observing."""
         PROCESS.discard(self)
         self._copies.close()
+        self._opponents.end_step()
         if self._twice is not None:
             self._twice.close()
         for handle in self._handles:
@@ -200,6 +204,8 @@ class TorchObserver:
         begun = self._recorder.last_begun
         if begun is None or begun.mode not in TRAINING:
             return
+        if self._sees_calls and len(self._known) > 1:
+            self._opponents.begin_step(structure.models)
         if self._sees_calls and (copy := self._copies.begin_step(parameters, structure.module_ids)):
             note.note(copied_model=copy)
         if self._twice is not None:
@@ -218,6 +224,7 @@ class TorchObserver:
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
         self._batch = self._returned = []
+        self._opponents.end_step()
         self._labelled = None
         self._absolute.taken()
         if self._spans_steps and self._updates:
@@ -296,6 +303,8 @@ class TorchObserver:
             loss = getattr(tensor, UNSCALED, tensor)
             if iterations is None or not iterations.is_repeated:
                 recorder.carry(LOSS, loss)
+            if recorder.due and len(self._known) > 1:
+                self._opponents.before_backward(loss)
             if recorder.due and not self._has_described and loss.numel() == 1:
                 graph = describe(loss, self._absolute.taken(), self._returned)
                 self._is_of_labels = graph is not None and not graph.terms
@@ -372,6 +381,8 @@ class TorchObserver:
             self._observations.note(passes_share_graph=True)
         if self.iterations is not None and self.iterations.is_repeated:
             self._observations.note(reset_between_passes=True)
+        if labels := self._opponents.stepped(state.number):
+            self._observations.note(opponents=[*labels])
         idle = self._idle.facts(self._optimizers)
         if idle is not None:
             self._observations.note(idle_optimizers=idle)

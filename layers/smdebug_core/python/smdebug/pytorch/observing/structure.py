@@ -47,6 +47,7 @@ class Structure:
         self.gradient_names = tuple(known.gradient for known in self._parameters)
         self._references = [known.parameter for known in self._parameters]
         self.roots = frozenset(root for _, root in known)
+        self._models = [(root, ref(unwrapped(model))) for model, root in known]
         self.modules = [
             [name_of(module) or root, *rest]
             for model, root in known
@@ -71,6 +72,11 @@ class Structure:
             for name, known, is_in_graph in self._layers
             if (module := known()) is not None
         ]
+
+    @property
+    def models(self) -> list[tuple[str, nn.Module]]:
+        """The whole models that still exist, each with its name."""
+        return [(root, model) for root, known in self._models if (model := known()) is not None]
 
     def values(self) -> list[nn.Parameter]:
         """The parameters, in the order of their names, while this is the structure of the models."""

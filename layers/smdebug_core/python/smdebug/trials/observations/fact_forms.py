@@ -287,6 +287,7 @@ FORMS: Mapping[str, Form] = {
     "loss_scale": positive,
     "loss_should_fall": flag,
     "modules": every(row(text, text)),
+    "opponents": every(row(count, text, text, number)),
     "optimizer_steps": flag,
     "optimizers": every(OPTIMIZER),
     "other_gradients": flag,
