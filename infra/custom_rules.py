@@ -21,7 +21,8 @@ from infra.names import CUSTOM_RULE_SANDBOX, CUSTOM_RULES, RULE_FILE, RULE_ROLE,
 from infra.packaging.assets import ROOT, bundle, copied
 from infra.packaging.core_layer import PYTHON, install
 from infra.packaging.fingerprints import fingerprint_of
-from infra.python_function import PythonFunction, Shared, allow
+from infra.python_function import PythonFunction, Shared
+from infra.roles import allow
 from infra.settings import LONGEST_JOB, Architecture, Settings, SettingsError
 from infra.storage.run_bucket import RULE_SOURCES as OWN_SOURCES
 from infra.storage.run_bucket import STATE, RunBucket

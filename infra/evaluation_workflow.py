@@ -18,6 +18,7 @@ from infra.functions import Functions
 from infra.log_retentions import LOG_RETENTIONS
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
+from infra.roles import role_of
 from infra.settings import Settings, WorkflowType
 
 DEFINITION = Path(__file__).parent / "workflow.asl.json"
@@ -46,15 +47,7 @@ class EvaluationWorkflow(Construct):
         arrivals: ArrivalsQueue,
     ) -> None:
         super().__init__(scope, id)
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-            ),
-            description="Calls the rules; the only role that may put events on the bus",
-        )
+        self.role = role_of(self, "states", "Calls the rules; the only role that may put events on the bus")
         called = [
             functions.evaluate,
             functions.claim,

@@ -12,10 +12,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.acknowledgments import acknowledge, acknowledge_wildcards
+from infra.acknowledgments import acknowledge
 from infra.log_retentions import LOG_RETENTIONS
 from infra.packaging.assets import ROOT, bundle, copied
 from infra.packaging.fingerprints import fingerprint_of
+from infra.roles import allow
 from infra.settings import Architecture, Settings
 
 _FUNCTIONS = ROOT / "functions"
@@ -129,20 +130,6 @@ class PythonFunction(Construct):
     def knows(self, name: str, value: str) -> None:
         """Set an environment variable of the function."""
         self.function.add_environment(name, value)
-
-
-def allow(
-    role: iam.Role,
-    *actions: str,
-    on: Sequence[str],
-    because: str | None = None,
-    conditions: Mapping[str, object] | None = None,
-) -> None:
-    """Allow the role these actions; `because` is the reason if a resource is a pattern."""
-    acknowledge_wildcards(role, on, because)
-    role.add_to_policy(
-        iam.PolicyStatement(actions=list(actions), resources=list(on), conditions=dict(conditions or {}))
-    )
 
 
 def code_of_functions() -> lambda_.Code:

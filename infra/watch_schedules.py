@@ -9,6 +9,7 @@ from constructs import Construct
 
 from infra.names import SCHEDULE_GROUP, SCHEDULE_ROLE, WATCH_ARN
 from infra.python_function import PythonFunction
+from infra.roles import role_of
 
 
 class WatchSchedules(Construct):
@@ -24,17 +25,11 @@ class WatchSchedules(Construct):
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
         self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{here}:function:{self.function_name}"
         self._schedules = f"arn:{cdk.Aws.PARTITION}:scheduler:{here}:schedule/{self._group}/run-*"
-        self._role = iam.Role(
+        self._role = role_of(
             self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
-                    "ArnEquals": {"aws:SourceArn": group.attr_arn},
-                },
-            ),
-            description="Calls the function that checks runs",
+            "scheduler",
+            "Calls the function that checks runs",
+            only={"ArnEquals": {"aws:SourceArn": group.attr_arn}},
         )
         self._role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._arn])

@@ -18,7 +18,8 @@ from infra.evaluation_workflow import definition
 from infra.events.event_rule import EventRule
 from infra.foundation import Foundation
 from infra.log_retentions import LOG_RETENTIONS
-from infra.python_function import PythonFunction, Shared, allow
+from infra.python_function import PythonFunction, Shared
+from infra.roles import allow, role_of
 from infra.storage.run_bucket import ANY_BACKTEST, MANIFEST, PLAN, RESULTS, ROWS
 
 DEFINITION = Path(__file__).parent / "backtests.asl.json"
@@ -124,15 +125,7 @@ class Backtests(Construct):
         # Known in advance: its role allows it to start its own children.
         self._machine_arn = f"arn:{cdk.Aws.PARTITION}:states:{here}:stateMachine:{name}"
         executions = f"arn:{cdk.Aws.PARTITION}:states:{here}:execution:{name}"
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-            ),
-            description="Calls the functions of a backtest, for each chunk of its manifest",
-        )
+        role = role_of(self, "states", "Calls the functions of a backtest, for each chunk of its manifest")
         called = [self.judge, self.prepare, self.sandbox, self.keep]
         allow(role, "lambda:InvokeFunction", on=[function.arn for function in called])
         allow(role, "states:StartExecution", on=[self._machine_arn])

@@ -16,7 +16,8 @@ from constructs import Construct
 from infra.events.dead_letters import Undelivered, encrypted_queue, let_bucket_send, let_rules_send
 from infra.events.event_rule import EventRule
 from infra.names import CHECKS_QUEUE
-from infra.python_function import PythonFunction, allow
+from infra.python_function import PythonFunction
+from infra.roles import allow
 from infra.storage.run_bucket import RunBucket
 
 SUFFIXES = (".tfevents", ".json", "training_job_end.ts")

@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.events.dead_letters import Undelivered
 from infra.events.event_rule import EventRule
 from infra.events.findings_bus import SOURCE, FindingsBus
+from infra.roles import role_of
 
 ALARMS = "aws.cloudwatch"
 
@@ -36,15 +37,7 @@ class CentralBus(Construct):
         super().__init__(scope, id)
         stack = cdk.Stack.of(self)
         # EventBridge sends to a bus as a role; the bus of another account lets in this account.
-        self._role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "events.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-            ),
-            description="Sends events and alarms to the central account",
-        )
+        self._role = role_of(self, "events", "Sends events and alarms to the central account")
         self._role.add_to_policy(iam.PolicyStatement(actions=["events:PutEvents"], resources=[arn]))
         self._arn, self._undelivered = arn, undelivered
         self._send("Findings", "Events for the central account", {"source": [SOURCE]}, bus.name)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_codedeploy as codedeploy
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.python_function import PythonFunction, allow
+from infra.python_function import PythonFunction
+from infra.roles import allow, role_of
 
 LIVE = "live"
 HOW = "CodeDeployDefault.LambdaCanary10Percent5Minutes"
@@ -34,14 +34,11 @@ class GradualReleases(Construct):
         version = raw.current_version
         alarm = _alarm(function, version)
         # A role for each: Ingest needs the workflow, which needs the alias of Evaluate.
-        role = iam.Role(
+        role = role_of(
             self,
-            f"{function.node.id}Role",
-            assumed_by=iam.ServicePrincipal(
-                "codedeploy.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-            ),
-            description=f"Moves the work of {function.node.id} from one version to the next",
+            "codedeploy",
+            f"Moves the work of {function.node.id} from one version to the next",
+            id=f"{function.node.id}Role",
         )
         # By name: the role must exist before the alias does.
         allow(

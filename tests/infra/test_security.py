@@ -348,7 +348,7 @@ def test_a_pattern_without_a_reason_is_refused(tmp_path):
     from aws_cdk import aws_iam as iam
 
     from infra.acknowledgments import ReasonMissing
-    from infra.python_function import allow
+    from infra.roles import allow
 
     scope = cdk.Stack(cdk.App(outdir=str(tmp_path)), "Stack")
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
