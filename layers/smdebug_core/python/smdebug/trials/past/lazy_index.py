@@ -142,6 +142,8 @@ class LazyIndex:
         return summary and self._written_at(summary)
 
     def written(self, name: str, step: int, mode: ModeKeys, worker: str | None = None) -> Written:
+        if mode is GLOBAL and type(step) is int and (at := self.at.get(step)) is not None:
+            return written_by(at, name, worker)  # the current step, of which rules ask for each worker
         summary = self._step_of(step, mode)
         if summary is None or not self._holds(summary, name):
             return []
