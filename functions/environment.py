@@ -106,6 +106,14 @@ class ScheduleAccess(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReaderAccess(Environment):
+    """The function that reads shards of a step, where it is deployed, and how many an evaluation may have."""
+
+    reader: str = _variable("SMDEBUG_READER")
+    readers_at_once: int = _variable("SMDEBUG_READERS_AT_ONCE", int)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CustomRuleNames(Environment):
     """The custom rules that are deployed, each with the function that runs it."""
 

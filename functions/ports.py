@@ -135,6 +135,17 @@ def too_large(place: str, size: int) -> DamagedFile:
     return DamagedFile(place, f"it has {size} bytes, and the functions read at most {LARGEST_OBJECT}")
 
 
+class Readers(Protocol):
+    """Functions that read files of runs for the one that evaluates."""
+
+    @property
+    def at_once(self) -> int:
+        """How many of them one evaluation may have at work; 0 if there are none."""
+
+    def ask(self, requests: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any] | None]:
+        """Return the answer to each request, asked at the same time; None where there is none."""
+
+
 class Lender(Protocol):
     """Credentials for functions that are not trusted."""
 

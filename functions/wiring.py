@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from functions.environment import (
@@ -18,6 +18,7 @@ from functions.environment import (
     IndexAccess,
     NightlyEnvironment,
     NotifyEnvironment,
+    ReaderAccess,
     SandboxedBacktestEnvironment,
     ScheduleAccess,
     TableAccess,
@@ -25,7 +26,7 @@ from functions.environment import (
     WebhookEnvironment,
     WorkflowAccess,
 )
-from functions.world import AppSettings, World
+from functions.world import AppSettings, NoReaders, World
 
 if TYPE_CHECKING:
     from functions.backtests.nightly import NightlyPorts
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from functions.followup.actions import ActionPorts
     from functions.followup.notifications import NotificationPorts
     from functions.followup.webhooks import WebhookPorts
-    from functions.ports import CheckQueue, ItemStore, Lender, Schedules, Topic, Workflow
+    from functions.ports import CheckQueue, ItemStore, Lender, Readers, Schedules, Topic, Workflow
+    from smdebug.storage import Storage
 
 
 @cache
@@ -54,7 +56,16 @@ def world(given: type[IndexAccess]) -> World:
         open_run=lambda run: open_storage(f"s3://{run}"),
         lender=_lender(environment),
         settings=settings(environment),
+        readers=_readers(),
     )
+
+
+@lru_cache(maxsize=8)
+def opened(run: str) -> Storage:
+    """Return the storage of a run, with its connections kept for the next call."""
+    from smdebug.storage import open_storage
+
+    return open_storage(f"s3://{run}")
 
 
 def settings(environment: IndexAccess) -> AppSettings:
@@ -231,6 +242,15 @@ def _schedules(environment: object) -> Schedules:
     return _NotGiven("the schedules")
 
 
+def _readers() -> Readers:
+    from functions.adapters.readers import ReadersInLambda
+
+    if "SMDEBUG_READER" not in os.environ:
+        return NoReaders()
+    environment = ReaderAccess.read(os.environ)
+    return ReadersInLambda(environment.reader, environment.readers_at_once, hasty_lambda)
+
+
 def _lender(environment: object) -> Lender:
     from functions.adapters.aws import CredentialsOfRole
 
@@ -261,3 +281,18 @@ def client(service: str) -> Any:
         retries={"mode": "adaptive", "total_max_attempts": 5}, connect_timeout=5, read_timeout=30
     )
     return cast(Any, boto3).client(service, config=patient)
+
+
+@cache
+def hasty_lambda() -> Any:
+    """Return a client of Lambda for calls that nobody has to wait for: one attempt, and a short one."""
+    import boto3
+    from botocore.config import Config
+
+    hasty = Config(
+        retries={"mode": "standard", "total_max_attempts": 1},
+        connect_timeout=2,
+        read_timeout=20,
+        max_pool_connections=32,
+    )
+    return cast(Any, boto3).client("lambda", config=hasty)

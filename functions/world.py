@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from functions.decisions.tenants import Tenants
-from functions.ports import CheckQueue, Clock, Lender, Objects, Schedules, Workflow
+from functions.ports import CheckQueue, Clock, Lender, Objects, Readers, Schedules, Workflow
 from functions.step_index import StepIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from smdebug.storage import Storage
 
@@ -53,6 +53,17 @@ class AppSettings:
     longest_backlog: int = 50  # steps read at a time
     longest_gap: int = 10_000  # incomplete steps read in search of a complete one
     page: int = 500  # steps read at a time where no files of theirs are read
+    fewest_in_shards: int = 128  # files; fewer are read as fast by one function
+    files_a_shard: int = 32  # as many as a function reads at a time
+
+
+class NoReaders:
+    """A stack that deploys no functions that read shards."""
+
+    at_once = 0
+
+    def ask(self, requests: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any] | None]:
+        return [None for _ in requests]
 
 
 @dataclass(frozen=True)
@@ -68,5 +79,6 @@ class World:
     open_run: Callable[[str], Storage]
     lender: Lender
     settings: AppSettings
+    readers: Readers = field(default_factory=NoReaders)
     kept_views: OrderedDict[str, Any] = field(default_factory=OrderedDict, compare=False)
     """Runs as read by this process, kept by `RuleBench` from one invocation to the next."""

@@ -14,6 +14,7 @@ from infra.watch_schedules import WatchSchedules
 
 QUICK = 60  # seconds, for a function that reads records and no tensors
 EVALUATION = 120
+SHARD = 20
 REPORT = 300
 SWEEP = 300
 
@@ -36,6 +37,11 @@ class Functions:
             EVALUATION,
             reserved=settings.reserved_concurrency,
             **tensors,
+        )
+        self.read_shard = (
+            self._function("ReadShard", "read_shard", "Reads files of many workers for Evaluate", SHARD)
+            if settings.readers_at_once
+            else None
         )
         self.claim = self._function("Claim", "claim", "Prepares the evaluation of a custom rule", EVALUATION)
         self.commit = self._function(
@@ -84,6 +90,7 @@ class Functions:
         return [
             self.ingest,
             self.evaluate,
+            *([self.read_shard] if self.read_shard else []),
             self.claim,
             *self.custom.functions,
             self.commit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
 from infra.functions import Functions
+from infra.names import READER, READERS_AT_ONCE
 from infra.settings import Settings
 from infra.training_jobs import let_stop_batch_jobs, let_stop_jobs
 
@@ -50,6 +51,12 @@ def _grant_evaluation(functions: Functions, foundation: Foundation, settings: Se
     bucket.let_read_with_others(functions.evaluate)
     bucket.let_keep_state(functions.evaluate)
     bucket.let_write_evidence(functions.evaluate)
+
+    if functions.read_shard:
+        bucket.let_read_steps(functions.read_shard)
+        functions.evaluate.may("lambda:InvokeFunction", on=[functions.read_shard.arn])
+        functions.evaluate.knows(READER, functions.read_shard.arn)
+        functions.evaluate.knows(READERS_AT_ONCE, str(settings.readers_at_once))
 
     table.let_claim(functions.claim)
     bucket.let_read(functions.claim)

@@ -22,6 +22,7 @@ _CONTEXT = {
 
 
 OPTIONAL = {
+    "`account_concurrency` of 120 or more": Settings(account_concurrency=1000),
     "`backtests_at_once` and `nightly_backtest`": Settings(backtests_at_once=2, nightly_backtest=True),
     "`batch_queues`": Settings(batch_queues=("training",)),
 }

@@ -163,6 +163,12 @@ class Settings:
         return max(2, min(40, self.account_concurrency // 5))  # an inline Map runs at most 40
 
     @property
+    def readers_at_once(self) -> int:
+        """How many functions one evaluation may have read for it; too few would not be faster than itself."""
+        share = min(32, self.account_concurrency // 30)
+        return share if share >= 4 else 0
+
+    @property
     def subnets_of_custom_rules(self) -> tuple[str, ...]:
         """The subnets of functions that run code of users."""
         return self.custom_rule_subnets or self.vpc_subnets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,13 @@ def seconds_of_s3_call() -> float:
     """A GET of a small object."""
     client = _answering("s3", b"{}", "application/json")
     return _timed(lambda: client.get_object(Bucket="b", Key="k")["Body"].read())
+
+
+def seconds_of_invoking() -> float:
+    """A call of a function whose answer has 32 files of a step, compressed."""
+    request = json.dumps({"files": [[f"index/000000000/{n:012}_worker_{n}.json", 0] for n in range(32)]})
+    client = _answering("lambda", json.dumps({"content": "x" * 20_000}).encode(), "application/json")
+    return _timed(lambda: client.invoke(FunctionName="f", Payload=request)["Payload"].read())
 
 
 def seconds_of_query(page: bytes) -> float:

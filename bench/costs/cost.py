@@ -25,6 +25,7 @@ import numpy as np
 
 from bench.costs import boto_cpu, default_set, idle, plan_cost
 from bench.costs.bill import KINDS, LOG_EVENT, LOG_LINES, Bill, dollars_of, stored_bytes
+from bench.costs.shards import billed_readers
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
@@ -149,16 +150,19 @@ class BilledWorld(SmallWorld):
         self.boto = boto_seconds()
         self.items = BilledItems(self.bill)
         plain, bill = self.world.open_run, self.bill
+        self.readers = billed_readers(plain, bill, self.boto[1], CPU_OF_A_GB, S3_CALL)
         self.world = replace(
             self.world,
             index=StepIndex(self.items, kept_for=KEPT_FOR, now=self.clock.now),
             open_run=lambda run: CountedStorage(plain(run), bill.count),  # type: ignore[arg-type]
+            readers=self.readers,
         )
 
     @contextmanager
     def invocation(self, gigabytes: float) -> Iterator[None]:
         """Bill one invocation of a function: its own time, and that of its calls."""
         before = self.bill.used.copy()
+        self.readers.begin()
         begin = time.process_time()
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -170,11 +174,11 @@ class BilledWorld(SmallWorld):
             sum(self.bill.used[kind] - before[kind] for kind in kinds)
             for kinds in (("table call",), ("S3 GET", "S3 PUT", "S3 LIST"))
         )
-        processor = time.process_time() - begin
+        requests -= self.readers.files
+        processor = time.process_time() - begin - self.readers.processor + self.readers.seconds_of_asking()
         # The tables and buckets in memory make no calls: boto3's own time comes on top.
         processor += calls * self.boto[0] + requests * self.boto[1]
-        seconds = processor / (CPU_OF_A_GB * gigabytes)
-        seconds += calls * DYNAMODB_CALL
+        seconds = processor / (CPU_OF_A_GB * gigabytes) + calls * DYNAMODB_CALL + self.readers.waited
         seconds += math.ceil(requests / REQUESTS_AT_A_TIME) * S3_CALL
         self.bill.used["invocation"] += 1
         self.bill.used["GB-second"] += seconds * gigabytes

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ from bench.costs.cost import (
     CountedStorage,
     boto_seconds,
 )
+from bench.costs.shards import ACCOUNT, INVOKING, MeasuredReaders, Shard, seconds_of_invoking
 from functions.adapters.in_memory import MemoryItems
 from functions.evaluation.built_in import evaluate
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
+from functions.world import AppSettings, NoReaders
 from smdebug.service.step_index.item_reader import Item
 from smdebug.storage.s3 import REQUESTS_AT_A_TIME
 from tests.functions.deployed_settings import KEPT_FOR
@@ -43,9 +46,9 @@ from tests.functions.small_world import SmallWorld
 
 NAME = "experiments/2026-11-21/mnist"
 RUN = f"runs/{NAME}"
-STEPS = {1: 300, 8: 40, 64: 8, 1024: 3}
+STEPS = {1: 300, 8: 40, 64: 8, 1024: 16}
 """The steps that are evaluated, by the number of workers."""
-PROMISED = {1: 60.0}
+PROMISED = {1: 60.0, 1024: 1.0}
 """The steps a second that are promised, by the number of workers."""
 _FIRST = 3  # the steps before create what later ones reuse
 _RULES = 10
@@ -60,6 +63,9 @@ class Meter:
     connections: threading.Semaphore = field(
         default_factory=lambda: threading.Semaphore(2 * REQUESTS_AT_A_TIME)
     )
+    connections_to_lambda: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(ACCOUNT.readers_at_once)
+    )
 
     def call(self, service: str) -> None:
         """Take the time of a call, if the meter is on."""
@@ -68,10 +74,19 @@ class Meter:
             with self.connections:
                 time.sleep(S3_CALL if service == "S3" else DYNAMODB_CALL)
 
+    def invocation(self, shard: Shard) -> None:
+        """Take the time of calling a function that reads a shard."""
+        if self.is_on:
+            with self.connections_to_lambda:
+                self.calls["shards"] += 1
+                self.calls["S3 of shards"] += shard.files
+                time.sleep(INVOKING + shard.seconds)
+
     def processor(self) -> float:
         """Return what boto3 takes of this machine's processor for the calls so far."""
         table, s3 = boto_seconds()
-        return self.calls["table"] * table + self.calls["S3"] * s3
+        invoking = self.calls["shards"] * seconds_of_invoking() if self.calls["shards"] else 0.0
+        return self.calls["table"] * table + self.calls["S3"] * s3 + invoking
 
 
 class MeteredItems(MemoryItems):
@@ -116,13 +131,17 @@ class Measured:
 class MeteredRun:
     """A run of so many workers, in a stack whose calls take their time."""
 
-    def __init__(self, workers: int):
+    def __init__(self, workers: int, *, is_alone: bool = False):
         self._meter = Meter()
         self._small = small = SmallWorld()
         small.items = MeteredItems(self._meter)
         plain = small.world.open_run
+        self._readers = MeasuredReaders(
+            plain, self._meter.invocation, boto_seconds()[1], CPU_OF_A_GB, S3_CALL
+        )
         small.world = replace(
             small.world,
+            readers=NoReaders() if is_alone else self._readers,
             index=StepIndex(small.items, kept_for=KEPT_FOR, now=small.clock.now),
             open_run=lambda run: CountedStorage(plain(run), lambda _: self._meter.call("S3")),  # type: ignore[arg-type]
         )
@@ -142,17 +161,20 @@ class MeteredRun:
         self._small.deliver()
         boto_seconds()
         self._meter.is_on = True
+        self._readers.begin()
         queued, processor, wall = _time_in_queue(), time.process_time(), time.perf_counter()
         while evaluate(self._small.world, RUN, "builtin", _FIRST)["more"]:
             pass
         wall = time.perf_counter() - wall - (_time_in_queue() - queued)
         processor = time.process_time() - processor
+        waited = max(0.0, wall - processor)
+        processor -= self._readers.processor
         self._meter.is_on = False
         group = self._small.index.groups.get(RUN, "builtin")
         assert group is not None
         assert group.cursor == _FIRST + steps - 1, "not every step was evaluated"
         calls = self._meter.calls
-        return Measured(steps, max(0.0, wall - processor), processor + self._meter.processor(), calls)
+        return Measured(steps, waited, processor + self._meter.processor(), calls)
 
     def _save(self, steps: int) -> None:
         for _ in range(steps):
@@ -165,6 +187,11 @@ class MeteredRun:
             for saver in self._savers:
                 saver.save(self._saved, values)
             self._saved += 1
+
+
+def _ways(workers: int) -> list[tuple[int, bool]]:
+    """Return the workers, with whether the function is alone: both ways, if others may read for it."""
+    return [(workers, is_alone) for is_alone in (True, False)[workers < AppSettings.fewest_in_shards :]]
 
 
 def _time_in_queue() -> float:
@@ -182,20 +209,24 @@ def main() -> int:
     broken = []
     print(f"\nA backlog of one run, {_RULES} rules; a function of {EVALUATE_GB:g} GB; per step:\n")
     print(
-        "".join(head.rjust(13) for head in ("workers", "steps/s", "waits, ms", "computes, ms", "S3", "table"))
+        "".join(
+            head.rjust(13)
+            for head in ("workers", "steps/s", "waits, ms", "computes, ms", "S3", "table", "shards")
+        )
     )
-    for workers in parser.parse_args().workers:
+    for workers, is_alone in chain.from_iterable(map(_ways, parser.parse_args().workers)):
+        steps = STEPS[workers] // (8 if is_alone else 1)
         with contextlib.redirect_stdout(io.StringIO()):
-            measured = MeteredRun(workers).evaluate(STEPS[workers])
+            measured = MeteredRun(workers, is_alone=is_alone).evaluate(steps)
         numbers = (
-            f"{workers:,}",
+            f"{workers:,}{' alone' if is_alone else ''}",
             f"{measured.per_second:,.2f}",
             f"{1000 * measured.waited / measured.steps:,.1f}",
             f"{1000 * measured.processor / measured.steps / (CPU_OF_A_GB * EVALUATE_GB):,.1f}",
-            *(f"{measured.calls[service] / measured.steps:,.1f}" for service in ("S3", "table")),
+            *(f"{measured.calls[service] / measured.steps:,.1f}" for service in ("S3", "table", "shards")),
         )
         print("".join(number.rjust(13) for number in numbers))
-        if measured.per_second < (promised := PROMISED.get(workers, 0.0)):
+        if not is_alone and measured.per_second < (promised := PROMISED.get(workers, 0.0)):
             broken.append(f"{workers} workers: {measured.per_second:.2f} steps/s, promised are {promised:g}")
     print(f"\nA call of S3 takes {1000 * S3_CALL:.0f} ms, one of the table {1000 * DYNAMODB_CALL:.0f} ms.")
     for problem in broken:

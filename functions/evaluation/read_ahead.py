@@ -10,6 +10,7 @@ from typing import Self
 from functions.evaluation.leased_group import LeasedGroup
 from smdebug.service.records import StepRecord
 
+FEWEST_STEPS = 2  # one is read while the rules read the values of the other
 MOST_STEPS = 32
 MOST_FILES = 64  # of each kind
 MOST_BYTES = 16 << 20
@@ -70,7 +71,7 @@ class ReadAhead:
         for step in steps:
             if step.step <= self._last:
                 continue
-            window = max(1, min(MOST_STEPS, MOST_FILES // len(step.complete_workers)))
+            window = max(FEWEST_STEPS, min(MOST_STEPS, MOST_FILES // len(step.complete_workers)))
             if len(self._coming) >= window:
                 break
             read = self._leased.bench.reading_ahead(step, MOST_BYTES // window)

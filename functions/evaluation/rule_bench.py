@@ -11,6 +11,7 @@ from functions.decisions.configuration import check
 from functions.decisions.diagnoses import restored
 from functions.decisions.rule_states import is_inline
 from functions.evaluation.other_runs import refuse_strangers
+from functions.evaluation.reading_shards import ShardReader
 from functions.evaluation.run_history import IndexedHistory
 from functions.evaluation.run_views import as_listed, collections_of
 from functions.ports import TooMuch
@@ -280,6 +281,7 @@ class _View:
             history=self.history,
             collections=collections_of(world.index.collections(record.run), storage),
             num_workers=record.num_workers or 1,
+            together=ShardReader(world, record.run),
         )
 
 

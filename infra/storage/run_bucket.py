@@ -94,6 +94,10 @@ class RunBucket(Construct):
         function.may("s3:ListBucket", on=[self.arn])
         function.knows(BUCKET, self.name)
 
+    def let_read_steps(self, function: PythonFunction) -> None:
+        """Read the files of the steps of runs, whose keys are known."""
+        function.may("s3:GetObject", on=[*self.keys("index/*"), *self.keys("events/*")], because=ANY_RUN)
+
     def let_read_with_others(self, function: PythonFunction) -> None:
         """Read the files of runs, here and in the other buckets that rules may compare with."""
         self.let_read(function)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from functions.environment import (
     IngestEnvironment,
     NightlyEnvironment,
     NotifyEnvironment,
+    ReaderAccess,
     SandboxedBacktestEnvironment,
     WatchEnvironment,
     WebhookEnvironment,
@@ -97,6 +99,7 @@ ENVIRONMENTS = {
     "plan_nightly": (NightlyEnvironment,),
     "post_webhook": (WebhookEnvironment,),
     "prepare_backtest": (SandboxedBacktestEnvironment,),
+    "read_shard": (),  # it is asked for the files of a run
     "run_custom_rule": (),  # it gets no more than the name of its rule file
     "sweep": (IngestEnvironment,),
     "watch": (WatchEnvironment,),
@@ -104,6 +107,7 @@ ENVIRONMENTS = {
 }
 
 
+OF_LARGE_ACCOUNTS = {"read_shard"}
 OF_BACKTESTS = {"judge_runs", "keep_verdicts", "plan_nightly", "prepare_backtest"}
 
 
@@ -117,12 +121,50 @@ def test_functions_of_backtests_get_every_variable_that_their_handlers_read(synt
         assert required <= set(environment(of_handler[handler])), handler
 
 
+def test_only_an_account_with_room_has_functions_that_read_shards(synthesize: Callable[..., Stack]):
+    small, large = (synthesize(Settings(account_concurrency=number)) for number in (119, 1000))
+    assert names.READER not in environment(small.function("Evaluate"))
+    assert not [name for name in small.of("AWS::Lambda::Function") if "ReadShard" in name]
+    known = environment(large.function("Evaluate"))
+    (reader,) = (name for name in large.of("AWS::Lambda::Function") if "ReadShard" in name)
+    assert known[names.READER] == {"Fn::GetAtt": [reader, "Arn"]}
+    assert known[names.READERS_AT_ONCE] == "32"
+    assert {field.metadata["variable"] for field in dataclasses.fields(ReaderAccess)} <= set(known)
+
+
+def test_a_function_that_reads_shards_may_read_steps_and_nothing_else(synthesize: Callable[..., Stack]):
+    stack = synthesize(Settings(account_concurrency=1000))
+    (role,) = (name for name in stack.of("AWS::IAM::Role") if "ReadShard" in name)
+    allowed = {
+        (action, stack.text(resource))
+        for statement in stack.statements_of(role)
+        for action in as_list(statement["Action"])
+        for resource in as_list(statement["Resource"])
+        if not action.startswith("logs:")
+    }
+    assert {action for action, _ in allowed} == {"s3:GetObject"}
+    assert sorted(resource.rpartition(":::")[2].partition("/")[2] for _, resource in allowed) == [
+        "*/events/*",
+        "*/index/*",
+    ]
+    callers = [
+        policy["Roles"]
+        for policy in stack.of("AWS::IAM::Policy").values()
+        if "ReadShardFunction" in json.dumps(policy["PolicyDocument"])
+    ]
+    assert len(callers) == 1
+    assert "Evaluate" in callers[0][0]["Ref"]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def test_every_function_gets_every_variable_that_its_handler_reads(stack: Stack):
     functions = stack.of("AWS::Lambda::Function").values()
     handlers = {function["Handler"].split(".")[-2] for function in functions}
-    assert handlers | {"post_webhook"} | OF_BACKTESTS == set(
-        ENVIRONMENTS
-    )  # of stacks with webhooks, backtests
+    of_others = {"post_webhook"} | OF_BACKTESTS | OF_LARGE_ACCOUNTS
+    assert handlers | of_others == set(ENVIRONMENTS)
     for function in functions:
         for read in ENVIRONMENTS[function["Handler"].split(".")[-2]]:
             required = {field.metadata["variable"] for field in dataclasses.fields(read)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,23 @@ class Schedules:
 
     def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
         self.simulation.delivery.plan(message, after_seconds)
+
+
+@dataclass
+class Readers:
+    """The functions that read shards, called one after the other: each may be killed, slow or throttled."""
+
+    simulation: Stack
+    at_once: int = 2
+
+    def ask(self, requests: Sequence[Mapping[str, Any]]) -> list[Any]:
+        return [self._answer(json.loads(json.dumps(request))) for request in requests]
+
+    def _answer(self, request: Any) -> Any:
+        called = self.simulation.invoke("ReadShard", request)
+        self.simulation.pause(waits_for=called)
+        is_lost = not called.is_done or called.is_abandoned or called.is_killed or called.error is not None
+        return None if is_lost else json.loads(json.dumps(called.result))
 
 
 @dataclass

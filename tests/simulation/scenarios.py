@@ -19,6 +19,7 @@ class Scenario:
     trainings: tuple[Training, ...] = field(default_factory=lambda: (Training(),))
     has_gaps: bool = False  # steps that never become complete
     has_listeners: bool = False  # on the bus: those who act, and those who tell people
+    has_readers: bool = False  # functions that read the files of a step for the one that evaluates it
     kept_for: float = KEPT_FOR  # seconds after which the table deletes steps
     pause: float = 0.0  # seconds between two steps, in which everything becomes quiet
     killed_every: float = 0.0  # seconds after which whatever runs then is killed, for a while
@@ -31,6 +32,7 @@ WORKERS = (
     Scenario("one worker, ends"),
     Scenario("two workers, go on", (Training(saves=TWO_WORKERS, ends=False),)),
     Scenario("two workers, end", (Training(saves=TWO_WORKERS),)),
+    Scenario("two workers, read in shards", (Training(saves=TWO_WORKERS),), has_readers=True),
     Scenario("one skips a step", (Training(saves=((0, 1, 2, 3), (0, 2, 3))),), has_gaps=True),
     Scenario("one dies", (Training(saves=((0, 1, 2), (0, 1)), ends=False),), has_gaps=True),
     Scenario(

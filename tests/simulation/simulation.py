@@ -16,6 +16,7 @@ import functions.handlers.finish_run
 import functions.handlers.ingest
 import functions.handlers.mark_published
 import functions.handlers.notify
+import functions.handlers.read_shard
 import functions.handlers.sweep
 import functions.handlers.watch
 from functions.adapters.in_memory import MemoryLender
@@ -26,7 +27,7 @@ from functions.followup.action_outcomes import OutcomesInIndex
 from functions.followup.actions import ActionPorts
 from functions.followup.notifications import NotificationPorts
 from functions.step_index import StepIndex
-from functions.world import World
+from functions.world import NoReaders, World
 from tests.functions.deployed_settings import settings
 from tests.simulation import limits, ports, state_machine
 from tests.simulation.delivery import Delivery
@@ -42,6 +43,7 @@ from tests.simulation.trainings import ALERTED, SOURCES
 HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
     "Ingest": functions.handlers.ingest.handler,
     "Evaluate": functions.handlers.evaluate.handler,
+    "ReadShard": functions.handlers.read_shard.handler,
     "Claim": functions.handlers.claim.handler,
     "Commit": functions.handlers.commit.handler,
     "MarkPublished": functions.handlers.mark_published.handler,
@@ -51,7 +53,7 @@ HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
     "Act": functions.handlers.act.handler,
     "Notify": functions.handlers.notify.handler,
 }
-TIMEOUTS = {"Evaluate": 120, "FinishRun": 120, "Sweep": 300, "RunCustomRule": 120}
+TIMEOUTS = {"Evaluate": 120, "ReadShard": 20, "FinishRun": 120, "Sweep": 300, "RunCustomRule": 120}
 EXECUTION = 290.0
 LONG_ENOUGH = 2 * 3600.0  # for everything to become quiet
 JUMPS = (0.05, 0.5, 3.0, 20.0, 140.0, 400.0)
@@ -208,7 +210,14 @@ class Simulation(Stack):
             clock=ports.Clock(self),
             open_run=place,
             lender=MemoryLender(),
-            settings=settings(default_rules=(), sandbox="RunCustomRule", swept_at_once=1),
+            settings=settings(
+                default_rules=(),
+                sandbox="RunCustomRule",
+                swept_at_once=1,
+                fewest_in_shards=2,
+                files_a_shard=1,
+            ),
+            readers=ports.Readers(self) if self.scenario.has_readers else NoReaders(),
         )
 
     def _checks_of(self, function: str) -> Any:

@@ -41,6 +41,7 @@ def surroundings(simulation: Stack) -> Iterator[None]:
 
     replacements = (
         (wiring, "world", world),
+        (wiring, "opened", opened),
         (wiring, "action_ports", simulation.action_ports),
         (wiring, "notification_ports", simulation.notification_ports),
         (smdebug.storage, "open_storage", opened),

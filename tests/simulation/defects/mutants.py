@@ -16,6 +16,7 @@ import functions.decisions.settling
 import functions.evaluation.attaching
 import functions.evaluation.built_in
 import functions.evaluation.last_evaluations
+import functions.evaluation.reading_shards
 import functions.evaluation.rule_bench
 import functions.evaluation.stepping
 import functions.handlers.commit
@@ -26,6 +27,7 @@ import functions.lifecycle.reminders
 import functions.lifecycle.summary
 from functions.decisions.rule_lifecycle import Transition
 from functions.evaluation.leased_group import LeasedGroup
+from functions.evaluation.reading_shards import ShardReader
 from functions.evaluation.stepping import StepWalk
 from functions.followup.action_outcomes import OutcomesInIndex
 from functions.rule_groups import RuleGroups
@@ -208,6 +210,37 @@ def _(original: Any) -> Any:
 @mutant("a late step is not counted", functions.evaluation.stepping, "with_late_done")
 def _(original: Any) -> Any:
     return lambda group, step: replace(original(group, step), evaluated=group.evaluated - 1)
+
+
+# Files that other functions read
+
+
+@mutant(
+    "a file that no other function has read counts as empty",
+    ShardReader,
+    "__call__",
+    "two workers, read in shards",
+)
+def _(original: Any) -> Any:
+    def as_empty(self: ShardReader, files: Any) -> Any:
+        found = original(self, files)
+        return {key: found.get(key, b"") for key, _ in files} if found else found
+
+    return as_empty
+
+
+@mutant(
+    "the answers of two shards are taken for each other",
+    functions.evaluation.reading_shards,
+    "merged",
+    "two workers, read in shards",
+)
+def _(original: Any) -> Any:
+    def exchanged(parts: Any) -> Any:
+        found = original(parts)
+        return dict(zip(found, reversed(found.values()), strict=True))
+
+    return exchanged
 
 
 # Custom rules

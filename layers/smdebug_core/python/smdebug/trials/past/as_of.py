@@ -28,7 +28,7 @@ from smdebug.trials.live.listed_run import report_damaged
 from smdebug.trials.live.listing import Damaged
 from smdebug.trials.past.historic_run import FetchingReader, HistoricRun
 from smdebug.trials.past.index_files import KEPT as INDEX_KEPT
-from smdebug.trials.past.index_files import IndexFiles
+from smdebug.trials.past.index_files import IndexFiles, Together, none_together
 from smdebug.trials.past.lazy_index import LazyIndex
 from smdebug.trials.progress import StepState
 from smdebug.trials.stored.event_files import EventFiles
@@ -61,13 +61,14 @@ class AsOfTrial(Trial):
         event_files: EventFiles | None = None,
         path: str | None = None,
         index_budget: int = INDEX_KEPT,
+        together: Together = none_together,
     ):
-        self._files = IndexFiles(storage, self._report_damaged, index_budget)
+        self._files = IndexFiles(storage, self._report_damaged, index_budget, together)
         self._lazy = LazyIndex(history, self._files, num_workers)
         self._historic = run = HistoricRun(self._lazy, collections)
         event_files = event_files or EventFiles(storage)
         path = storage.location if path is None else path
-        self._reader = FetchingReader(run, storage, event_files)
+        self._reader = FetchingReader(run, storage, event_files, together)
         self._set_up(name, storage, path, run, event_files, self._reader)
 
     # Moving

@@ -15,6 +15,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
+from smdebug.trials.past.index_files import Together, none_together
 from smdebug.trials.past.lazy_index import LazyIndex
 from smdebug.trials.progress import RunProgress, StepState
 from smdebug.trials.stored.event_files import SMALL_FILE, EventFiles
@@ -100,8 +101,15 @@ class FetchingReader(ValueReader):
     A rule that reads the values of two workers will read those of all.
     """
 
-    def __init__(self, run: HistoricRun, storage: Storage, event_files: EventFiles):
+    def __init__(
+        self,
+        run: HistoricRun,
+        storage: Storage,
+        event_files: EventFiles,
+        together: Together = none_together,
+    ):
         super().__init__(event_files, run.await_event_file)
+        self._together = together
         self._index = run.index
         self._storage = storage
         # The first worker read, by step; None once the files of all workers were fetched.
@@ -125,14 +133,19 @@ class FetchingReader(ValueReader):
 
     def fetch(self, workers: Iterable[WorkerStep], most_bytes: int) -> None:
         """Fetch the small files of these workers, up to that size in all."""
-        wanted, size = [], 0
+        wanted: dict[str, WorkerStep] = {}
+        size = 0
         for written in workers:
             size += written.spans.end
             if size > most_bytes:
                 break
-            if written.event_file is not None and 0 < written.spans.end <= SMALL_FILE:
-                wanted.append(written)
-        in_parallel(self._fetch, wanted, min(self._storage.concurrency, MOST_READERS))
+            key = written.event_file
+            if key is not None and 0 < written.spans.end <= SMALL_FILE and not self._event_files.has(key):
+                wanted[key] = written
+        found = self._together([(key, written.spans.end) for key, written in wanted.items()])
+        self._event_files.keep(found)
+        alone = [written for key, written in wanted.items() if key not in found]
+        in_parallel(self._fetch, alone, min(self._storage.concurrency, MOST_READERS))
 
     def _fetch_all_workers(self, step: int) -> None:
         if self._storage.concurrency > 1:

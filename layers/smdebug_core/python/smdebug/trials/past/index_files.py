@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError
@@ -20,7 +20,16 @@ from smdebug.trials.stored.worker_steps import (
 )
 
 KEPT = 64 << 20
+WHOLE = 0
+"""The end of a file that is read whole."""
+Together = Callable[[Sequence[tuple[str, int]]], Mapping[str, bytes]]
+"""Reads many files, each up to its end, at once; those that it leaves out are read one by one."""
 _SHARED_AT_MOST = 32 << 20
+
+
+def none_together(files: Sequence[tuple[str, int]]) -> Mapping[str, bytes]:
+    """Leave all of them to be read one by one."""
+    return {}
 
 
 class IndexFiles:
@@ -34,10 +43,12 @@ class IndexFiles:
         storage: Storage,
         report: Callable[[str, SMDebugError], None],
         budget: int = KEPT,
+        together: Together = none_together,
     ):
         self._storage = storage
         self._report = report
         self._budget = budget
+        self._together = together
         self._parse = AlikeIndexFiles().parse
         self._sharing = Sharing()
         self._steps: OrderedDict[int, _Step] = OrderedDict()
@@ -117,26 +128,38 @@ class IndexFiles:
         return new.of(workers)
 
     def _read_all(self, step: int, workers: list[str]) -> list[ArrivedIndex]:
-        at_a_time = min(self._storage.concurrency, len(workers))
-        if at_a_time <= 1:
-            read = [self._read(step, worker) for worker in workers]
-        else:
-            # A pool of its own: threads that read values wait here for index files.
-            if self._readers is None:
-                self._readers = ThreadPoolExecutor(self._storage.concurrency, "smdebug-index")
-            read = list(self._readers.map(lambda worker: self._read(step, worker), workers))
+        found = self._together([(index_key(step, worker), WHOLE) for worker in workers])
+        alone = [worker for worker in workers if index_key(step, worker) not in found] if found else workers
+        read = self._read_each(step, alone)
+        if found:
+            gathered = set(workers).difference(alone)
+            read += [self._parsed(step, worker, found[index_key(step, worker)]) for worker in gathered]
         return [arrival for arrival in read if arrival is not None]
 
+    def _read_each(self, step: int, workers: list[str]) -> list[ArrivedIndex | None]:
+        at_a_time = min(self._storage.concurrency, len(workers))
+        if at_a_time <= 1:
+            return [self._read(step, worker) for worker in workers]
+        # A pool of its own: threads that read values wait here for index files.
+        if self._readers is None:
+            self._readers = ThreadPoolExecutor(self._storage.concurrency, "smdebug-index")
+        return list(self._readers.map(lambda worker: self._read(step, worker), workers))
+
     def _read(self, step: int, worker: str) -> ArrivedIndex | None:
-        key = index_key(step, worker)
         try:
-            file = self._parse(self._storage.read(key), file=key)
-        except IndexReaderException as error:
-            self._report(key, error)
-            return None
+            content = self._storage.read(index_key(step, worker))
         except ObjectMissing:  # removed since, or not written yet
             with self._lock:
                 self._with_gaps.add(step)
+            return None
+        return self._parsed(step, worker, content)
+
+    def _parsed(self, step: int, worker: str, content: bytes) -> ArrivedIndex | None:
+        key = index_key(step, worker)
+        try:
+            file = self._parse(content, file=key)
+        except IndexReaderException as error:
+            self._report(key, error)
             return None
         return ArrivedIndex(key, step, worker, file) if lists_something(file) else None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 from smdebug.exceptions import DamagedFile
@@ -61,6 +62,18 @@ class EventFiles:
         if length >= LARGE_RECORD:
             return self._own(key, whole, start, length)
         return whole[start : start + length]
+
+    def has(self, key: str) -> bool:
+        """Whether the whole file is in memory."""
+        return key in self._kept
+
+    def keep(self, files: Mapping[str, bytes]) -> None:
+        """Keep whole files that were read elsewhere, as far as there is room."""
+        with self._lock:
+            for key, content in files.items():
+                if key not in self._kept:
+                    self._in_memory.put(key, memoryview(content))
+            self._dropped.update(self._in_memory.make_room(0, self._budget))
 
     def check_length(self, key: str | None, end: int) -> None:
         """Raise `DamagedFile` if the file is shorter than the end of its last record."""
