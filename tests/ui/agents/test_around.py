@@ -87,6 +87,15 @@ def test_scalars_that_changed_are_shown_near_the_step_after_the_loss(tmp_path):
     assert found["rate"][4:6] == [(29, 0.1), (30, 3.0)]
 
 
+def test_of_a_loss_that_was_saved_as_a_tensor_the_steps_near_are_read(tmp_path):
+    with smdebug.Hook(str(tmp_path / "run"), save_config=smdebug.SaveConfig(save_interval=1)) as hook:
+        for step in range(40):
+            with hook.step():
+                hook.record("loss", np.float32(step))
+    found = scalars_near(open_run(tmp_path / "run"), 20)
+    assert found == {"loss": [(step, float(step)) for step in range(15, 26)]}
+
+
 def test_the_answer_is_below_two_thousand_tokens_however_large_the_run_is(tmp_path):
     run = MadeRun(tmp_path / "large", collections=WEIGHTS)
     for step in range(6):

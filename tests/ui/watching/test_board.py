@@ -13,6 +13,7 @@ from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
 from smdebug.ui.finding.local_runs import runs_below
 from smdebug.ui.following.reading import RunReader
+from smdebug.ui.watching import cache as cache_module
 from smdebug.ui.watching.board import Board
 from smdebug.ui.watching.cache import Cache
 from smdebug.ui.watching.keeping import kept_of
@@ -97,6 +98,16 @@ def test_a_damaged_cache_is_not_a_cache(tmp_path, content):
     assert cache.get("glance", "a", "1") == {"x": 1}
     assert cache.get("glance", "a", "2") is None
     next(tmp_path.iterdir()).write_bytes(content)
+    assert cache.get("glance", "a", "1") is None
+
+
+def test_a_file_of_the_cache_that_somebody_made_too_large_is_not_read(tmp_path, monkeypatch):
+    cache = Cache(tmp_path)
+    cache.put("glance", "a", "1", "x" * 100)
+    size = next(tmp_path.iterdir()).stat().st_size
+    monkeypatch.setattr(cache_module, "_LONGEST_FILE", size)
+    assert cache.get("glance", "a", "1") == "x" * 100
+    monkeypatch.setattr(cache_module, "_LONGEST_FILE", size - 1)
     assert cache.get("glance", "a", "1") is None
 
 

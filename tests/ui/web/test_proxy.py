@@ -128,6 +128,15 @@ def test_the_prefix_is_that_of_the_hub_or_of_the_notebook_server(tmp_path):
     assert hub_prefix(environ) == ""
 
 
+def test_the_file_of_the_notebook_server_is_looked_for_below_its_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    for data in (tmp_path / "home" / ".local" / "share" / "jupyter", tmp_path / "data"):
+        (data / "runtime").mkdir(parents=True)
+        (data / "runtime" / "jpserver-17.json").write_text(json.dumps({"base_url": f"/{data.name}/"}))
+    assert hub_prefix({"JPY_PARENT_PID": "17"}) == "/jupyter/"
+    assert hub_prefix({"JPY_PARENT_PID": "17", "JUPYTER_DATA_DIR": str(tmp_path / "data")}) == "/data/"
+
+
 @pytest.mark.parametrize("prefix", ["/user/ada/", "/jupyterlab/default/", ""])
 def test_a_notebook_frames_the_address_that_its_browser_reaches(tmp_path, monkeypatch, prefix):
     monkeypatch.setenv("SMDEBUG_UI_CACHE", str(tmp_path / "cache"))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.exceptions import SMDebugError
+from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
@@ -77,7 +78,7 @@ def last_step_of(reader: ReadRun, kind: str, name: str) -> int:
 def at_step(trial: Trial, kind: str, name: str, step: int) -> AtStepAnswer:
     """Return what a step has of a tensor: the statistics of each worker, a sample, a part of its values."""
     workers: dict[str, dict[str, float | None]] = {}
-    written = trial.index.workers_at(step, trial_mode()) or {}
+    written = trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
     for worker in list(written)[:256]:
         row = _row(trial, kind, name, step, worker)
         if row is not None:
@@ -89,13 +90,6 @@ def at_step(trial: Trial, kind: str, name: str, step: int) -> AtStepAnswer:
         "sample": _sample(trial, kind, name, step),
         "values": _values(trial, name, step),
     }
-
-
-def trial_mode() -> Any:
-    """Return the mode in which all steps are counted."""
-    from smdebug.mode_keys import ModeKeys
-
-    return ModeKeys.GLOBAL
 
 
 def _row(trial: Trial, kind: str, name: str, step: int, worker: str) -> Any:
