@@ -29,6 +29,7 @@ MODULES = (
     "silent.forecasts_torch",
     "silent.teachers_torch",
     "silent.drops_torch",
+    "silent.generated_torch",
     "silent.held_out_torch",
     "silent.choices_held_out_torch",
     "silent.resumes_held_out_torch",
