@@ -2,6 +2,7 @@
 
 import pytest
 
+from smdebug_default_rules.layers.collapsed_representation import measured
 from tests.smdebug_default_rules.words.more_runs import coded, routed
 
 
@@ -38,3 +39,10 @@ def test_a_mixture_is_found_by_the_gradients_of_its_experts():
     assert steps_of(routed(14), "UnusedExperts") == [130]
     assert steps_of(routed(14, name="Net_blocks.{}.weight"), "UnusedExperts") == []
     assert steps_of(routed(14, then=(0, 1)), "UnusedExperts") == []
+
+
+@pytest.mark.parametrize("what", ["policy", "actions"])
+def test_returns_that_a_policy_makes_equal_are_no_code(what):
+    errors = {"terms": [{"criterion": "mean squared error", "variances": [1.0] * 8}]}
+    assert measured(errors) == {"targets": 8.0}
+    assert measured({**errors, what: {"bonus": 1.0}}) == {}
