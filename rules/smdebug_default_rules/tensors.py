@@ -143,6 +143,8 @@ class Parameters:
     gradients: Floats
     updates: Floats
     present: Mask
+    has_whole_gradients: bool = True
+    """Whether no gradient is a part of a sharded one, so that their norm is that of the model."""
 
     @classmethod
     def of(cls, seen: ObservedStep) -> Parameters | None:
@@ -185,7 +187,9 @@ class Parameters:
 
     @cached_property
     def gradient_norm(self) -> float:
-        """The norm of all gradients that are finite, taken together; NaN if there are none."""
+        """The norm of all gradients that are finite, taken together; NaN if there are none, or only parts."""
+        if not self.has_whole_gradients:
+            return math.nan
         rms = self.gradient("rms").astype(np.float64)
         known = np.isfinite(rms)
         return float(np.sqrt(np.sum(rms[known] ** 2 * self.sizes[known]))) if known.any() else math.nan
@@ -215,9 +219,11 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
     matrix = seen.statistics("parameters")
     if matrix is None:
         return None
-    aligned = seen.shared_by_layout.get("alignment")
+    # Of sharded parameters the shapes of the wholes are known at the steps at which all parts are there.
+    alignment = f"alignment of wholes {sorted(matrix.combined)}" if matrix.combined else "alignment"
+    aligned = seen.shared_by_layout.get(alignment)
     if aligned is None:
-        aligned = seen.shared_by_layout["alignment"] = _alignment(seen, matrix)
+        aligned = seen.shared_by_layout[alignment] = _alignment(seen, matrix)
     owned = seen.shared_by_layout.get("owners")
     if owned is None:
         owned = seen.shared_by_layout["owners"] = _owners(seen.facts, aligned.names)
@@ -226,6 +232,7 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         names = set(seen.facts.get("frozen") or ())
         frozen = np.array([name in names for name in aligned.names], bool)
         frozen = seen.shared_by_layout["frozen"] = frozen | ~aligned.is_float
+    gradients = seen.statistics("gradients")
     return Parameters(
         names=aligned.names,
         layers=aligned.layers,
@@ -237,9 +244,10 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         is_frozen=frozen,
         owners=owned,
         values=matrix.values,
-        gradients=_placed(seen.statistics("gradients"), aligned.gradient_places, len(aligned.names)),
+        gradients=_placed(gradients, aligned.gradient_places, len(aligned.names)),
         updates=_placed(seen.statistics("updates"), aligned.update_places, len(aligned.names)),
         present=matrix.values[:, 0] > 0,
+        has_whole_gradients=gradients is None or not gradients.parts,
     )
 
 

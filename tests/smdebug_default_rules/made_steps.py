@@ -156,7 +156,7 @@ class Source:
     def value_of(self, name: str, step: int, worker: str | None = None) -> Any:
         return self._arrays[name, step]()
 
-    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]:
+    def derived_from(self, layout: ObservationLayout, worker: str | None = None) -> dict[str, Any]:
         (at,) = (at for at, known in self._layouts.items() if known is layout)
         return self._derived[at]
 

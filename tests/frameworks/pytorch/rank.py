@@ -308,17 +308,17 @@ def zoomed_shards(run: str) -> None:
         distributed.barrier()
 
 
-def train_as_rank(rank: int, story: str, run: str) -> None:
+def train_as_rank(rank: int, ranks: int, module: str, story: str, run: str) -> None:
     # They meet in a file: a port that is free now may be taken before the first rank listens.
     place = f"file://{run}.ranks"
-    distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=RANKS)
+    distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=ranks)
     torch.set_num_threads(1)
-    globals()[story](run)
+    getattr(importlib.import_module(module), story)(run)
     distributed.barrier()
     distributed.destroy_process_group()
 
 
-def forked(rank: int, story: str, run: str, output: str) -> int:
+def forked(rank: int, ranks: int, output: str, story: str, run: str, module: str = __name__) -> int:
     """Start the rank in a process of its own, which writes its output to that file; return its number."""
     pid = os.fork()
     if pid:
@@ -329,8 +329,8 @@ def forked(rank: int, story: str, run: str, output: str) -> int:
         for stream in (1, 2):
             os.dup2(file, stream)
         signal.alarm(300)
-        os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS))
-        train_as_rank(rank, story, run)
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
+        train_as_rank(rank, ranks, module, story, run)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -347,7 +347,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         outputs = asked.pop("outputs")
-        ranks = [forked(rank, **asked, output=output) for rank, output in enumerate(outputs)]
+        ranks = [forked(rank, len(outputs), output, **asked) for rank, output in enumerate(outputs)]
         codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks]
         print(json.dumps(codes), flush=True)
 

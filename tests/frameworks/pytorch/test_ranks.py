@@ -37,15 +37,15 @@ class Ranks:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
         )
 
-    def train(self, story, run):
-        """Run the story in two processes; return the JSON that each printed, and all of their output."""
+    def train(self, story, run, ranks=2, **more):
+        """Run the story in so many processes; return the JSON that each printed, and all of their output."""
         run.parent.mkdir(parents=True, exist_ok=True)
-        outputs = [run.parent / f"rank-{rank}.txt" for rank in range(2)]
-        asked = {"story": story, "run": str(run), "outputs": [*map(str, outputs)]}
+        outputs = [run.parent / f"rank-{rank}.txt" for rank in range(ranks)]
+        asked = {"story": story, "run": str(run), "outputs": [*map(str, outputs)], **more}
         print(json.dumps(asked), file=self._process.stdin, flush=True)
         codes = self._process.stdout.readline()
         output = [path.read_text() if path.exists() else "" for path in outputs]
-        assert codes == "[0, 0]\n", output
+        assert json.loads(codes) == [0] * ranks, output
         printed = [
             {k: v for line in text.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
             for text in output
@@ -238,7 +238,7 @@ def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank
     assert output.count("each saves its own part, here one of shape (2, 8) of (4, 8)") == 1
     assert output.count("(FullyShardedDataParallel): each saves the numbers it holds") == 1
     of_a_part = (
-        "The tensor is sharded: these are numbers of worker_0's part, 1 of 2 along dimension 0, not of"
+        "The tensor is sharded: numbers of a part are of worker_0's part, 1 of 2 along dimension 0, not of"
     )
     for name, is_of_a_part in {
         "Net_fc1.weight": True,

@@ -3,6 +3,8 @@
     smdebug/statistics/<kind>   float32 [tensors, statistics]   a row per tensor, columns as in numbers.rows
     smdebug/samples/<kind>      float32 [tensors, values]       padded with NaN
     smdebug/digests/<kind>      int64 [tensors, 2]          of `parts`: a row per parameter, if sharded
+    smdebug/parts/<kind>        float64 [tensors, numbers]  of sharded tensors: `numbers.rows.MEASURED` of the
+                                                            part that the worker holds; rows of NaN for others
     smdebug/series/<name>       float64 [values, 4]             step, mode, step of the mode, value
     smdebug/facts               uint8, JSON                     what is true of the step
     smdebug/layout              uint8, JSON                     the names of the rows, where they change
@@ -38,6 +40,7 @@ LAYOUT = f"{OBSERVATIONS}layout"
 STATISTICS = f"{OBSERVATIONS}statistics/"
 SAMPLES = f"{OBSERVATIONS}samples/"
 DIGESTS = f"{OBSERVATIONS}digests/"
+MEASURED_PARTS = f"{OBSERVATIONS}parts/"
 PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
 INPUTS, OUTPUTS = "inputs", "outputs"
 PARTS = "parts"

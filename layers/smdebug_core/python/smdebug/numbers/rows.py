@@ -133,3 +133,34 @@ def quantiles_of(samples: Floats) -> Floats:
     np.multiply(lower, 1 - share, out=found)
     found += upper * share
     return found
+
+
+def combined(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the numbers of `MEASURED` of whole tensors from those of their parts: [parts, tensors, numbers].
+
+    A part whose count is NaN does not exist. Counts and extremes are exact; means, the root mean square and
+    the deviation are weighted by the finite values of each part. Quantiles of parts give none of the whole.
+    """
+    counts = np.nan_to_num(parts[:, :, :3])
+    numbers = counts[:, :, 0] - counts[:, :, 1]
+    known = numbers > 0
+    values = np.where(known[:, :, None], parts[:, :, 3:], np.nan)
+    smallest = np.where(known, values[:, :, 0], np.inf).min(0, initial=np.inf)
+    largest = np.where(known, values[:, :, 1], -np.inf).max(0, initial=-np.inf)
+    magnitude = np.maximum(np.abs(smallest), np.abs(largest))
+    # A power of two takes no digits off. It keeps squares of large values finite, and of small ones above 0.
+    scale = np.ldexp(1.0, np.frexp(np.where(np.isfinite(magnitude), magnitude, 1.0))[1])
+    mean, abs_mean, rms, std = np.moveaxis(np.nan_to_num(values[:, :, 2:]) / scale[:, None], 2, 0)
+    total = numbers.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = (mean * numbers).sum(0) / total
+        rows = [
+            smallest,
+            largest,
+            whole * scale,
+            (abs_mean * numbers).sum(0) / total * scale,
+            np.sqrt((rms * rms * numbers).sum(0) / total) * scale,
+            np.sqrt(((std * std + (mean - whole) ** 2) * numbers).sum(0) / total) * scale,
+        ]
+    found = np.where(total > 0, rows, np.nan)
+    return np.concatenate([counts.sum(0).T, found]).T

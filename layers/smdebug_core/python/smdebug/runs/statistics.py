@@ -164,10 +164,10 @@ def statistics_read(
     except TensorUnavailableForStep:
         refuse_a_missing_file(tensor, step, mode, worker)
     observations = tensor.trial.observations
-    row = observations.measured.row(tensor.name, step, mode, worker) if observations.has_facts else None
-    if row is not None:
-        observed = observations.measured.tensor(tensor.name)
-        return statistics_in_row(row, observed.dtype, observed.shape)
+    if observations.has_facts:
+        measured = observations.measured.matrix(tensor.name, step, mode, worker)
+        if measured is not None:
+            return statistics_in_row(*measured.described(tensor.name))
     return from_reductions(tensor.reduction_values(step, mode, worker))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from smdebug.exceptions import DamagedFile, InvalidWorker, ObjectMissing
+from smdebug.exceptions import DamagedFile, InvalidWorker, ObjectMissing, SMDebugError
 from smdebug.files.observations import SERIES, STATISTICS
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.overview import collections_of
@@ -21,6 +21,7 @@ from smdebug.runs.training_loss import has_series
 from smdebug.trials import Trial
 from smdebug.trials.kinds import in_kind_order
 from smdebug.trials.observations.worker_parts import part_in_words
+from smdebug.trials.tensor import Tensor
 
 OTHER = "tensors"
 """The kind of a tensor that is in no collection."""
@@ -48,10 +49,12 @@ class TensorAtStep:
     summary: TensorSummary | None = None
     problem: str = ""
     """Why it cannot be read."""
+    part: str | None = None
+    """Of a sharded tensor: which part these are statistics of, such as "1 of 2 along dp"; None of a whole."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, without what is unknown."""
-        known = {"mode": self.mode, "problem": self.problem or None}
+        known = {"mode": self.mode, "problem": self.problem or None, "part": self.part}
         return {
             "step": self.step,
             "workers": list(self.workers),
@@ -105,10 +108,14 @@ def tensor_over_steps(
     mode: ModeKeys = ModeKeys.GLOBAL,
     worker: str | None = None,
     last: int | None = None,
+    *,
+    wholes: bool = False,
 ) -> Iterator[TensorAtStep]:
     """Yield what each step has of a tensor or scalar, of the last `last` steps.
 
-    A scalar that is kept at every step has all its values; a tensor what was saved or measured.
+    A scalar that is kept at every step has all its values; a tensor what was saved or measured. With
+    `wholes`, statistics of a sharded tensor are of the whole wherever all parts were measured, and of a part
+    at other steps; without, they are of one of the two at all steps.
     """
     if has_series(trial, name):
         yield from _scalars(trial, name, mode, worker, last)
@@ -120,15 +127,36 @@ def tensor_over_steps(
         steps.update(measured.steps(name, mode))
     for step in sorted(steps)[-(last or 0) :]:
         workers = tuple(tensor.workers(step, mode))
+        part = None
         try:
-            summary, problem = statistics_read(tensor, step, mode, worker), ""
+            summary, part = statistics_and_part(tensor, step, mode, worker, wholes=wholes)
+            problem = ""
         except DamagedFile:
             summary, problem = None, "damaged"
         except ObjectMissing:
             summary, problem = None, "its event file is missing"
         except InvalidWorker:
             summary, problem = None, f"not saved by {worker}"
-        yield TensorAtStep(step, workers, None, summary, problem)
+        yield TensorAtStep(step, workers, None, summary, problem, part)
+
+
+def statistics_and_part(
+    tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, *, wholes: bool
+) -> tuple[TensorSummary | None, str | None]:
+    """Return the statistics of a tensor at a step, and which part of it they are of."""
+    observations = tensor.trial.observations
+    if not observations.has_facts:
+        return statistics_read(tensor, step, mode, worker), None
+    measured = observations.measured.matrix(tensor.name, step, mode, worker, wholes=wholes)
+    if measured is not None and tensor.name in measured.combined:
+        return statistics_in_row(*measured.described(tensor.name)), None
+    summary = statistics_read(tensor, step, mode, worker)
+    if measured is not None:
+        return summary, measured.parts.get(tensor.name)
+    try:
+        return summary, part_in_words(observations.facts(step, mode, worker), tensor.name)
+    except SMDebugError:  # nothing was observed at this step
+        return summary, None
 
 
 def scalar_at(
@@ -172,8 +200,8 @@ def measured_overview(trial: Trial) -> list[MeasuredOverview]:
         for tensor in tensors:
             latest = None
             if matrix is not None and tensor.name in matrix:
-                latest = statistics_in_row(matrix.row(tensor.name), tensor.dtype, tensor.shape)
-            part = None if seen is None else part_in_words(seen.facts, tensor.name)
+                latest = statistics_in_row(*matrix.described(tensor.name))
+            part = None if matrix is None else matrix.parts.get(tensor.name)
             found.append(MeasuredOverview(tensor.name, kind, len(steps), last, latest, part))
     return found
 

@@ -95,6 +95,7 @@ class TensorAtStep(Statistics):
     step: int
     workers: NotRequired[list[str]]
     problem: NotRequired[Annotated[str, "why it cannot be read there"]]
+    part: NotRequired[Annotated[str, "of a sharded tensor, if these are statistics of a part"]]
 
 
 class MeasuredPart(TypedDict):
@@ -110,7 +111,7 @@ class TensorSeries(TypedDict):
     tensor: str
     mode: str
     loss: NotRequired[Annotated[Loss, "if the tensor is the training loss"]]
-    part: NotRequired[Annotated[MeasuredPart, "if the tensor is sharded"]]
+    part: NotRequired[Annotated[MeasuredPart, "if some are statistics of a part of the tensor"]]
     steps: list[TensorAtStep]
     left_out: list[LeftOut]
 
@@ -118,6 +119,7 @@ class TensorSeries(TypedDict):
 class TensorValue(Statistics):
     """A tensor at one step."""
 
+    part: NotRequired[Annotated[str, "of a sharded tensor, if these are statistics of a part"]]
     tensor: str
     mode: str
     step: int

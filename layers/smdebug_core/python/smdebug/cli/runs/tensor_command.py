@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SHOWN = ("min", "max", "mean", "abs_mean", "rms", "std", "zeros", "non_finite")
 """The statistics in the table; JSON has all of them."""
+_COLUMNS = ("shape", "type", *_SHOWN)
 
 
 @click.command("tensor")
@@ -100,9 +101,9 @@ def _print_statistics(
     from smdebug.runs.training_loss import loss_in_words, loss_name, loss_names, training_loss
 
     mode = chosen[0]
-    rows = list(progress("reading values")(tensor_over_steps(trial, name, *chosen)))
+    rows = list(progress("reading values")(tensor_over_steps(trial, name, *chosen, wholes=True)))
     loss = training_loss(trial, name) if name in loss_names(trial) else None
-    part = _part_measured(trial, name, chosen, rows)
+    part = _part_measured(chosen, rows)
     if as_json:
         payload: dict[str, Any] = {"tensor": name, "mode": mode.name}
         if loss is not None:
@@ -116,7 +117,9 @@ def _print_statistics(
     if loss is not None:
         what = "loss of training" if name == loss_name(trial) else "loss"
         print_line(f"{what}: {loss_in_words(loss)}")
-    means = [math.nan if (mean := row.summary.mean) is None else mean for row in rows if row.summary]
+    parts = {row.part for row in rows if row.summary}
+    alike = [row for row in rows if row.summary and (len(parts) < 2 or row.part)]  # no whole beside parts
+    means = [math.nan if (mean := row.summary.mean) is None else mean for row in alike if row.summary]
     if len(means) > 1:
         print_line(f"mean {sparkline(means, 60)}")
     if rows and all(row.mode is not None for row in rows):
@@ -127,32 +130,33 @@ def _print_statistics(
     else:
         several = any(len(row.workers) > 1 for row in rows)
         print_table(
-            ("step", *(["workers"] if several else []), "shape", "type", *_SHOWN),
-            [(row.step, *([len(row.workers)] if several else []), *_cells_of(row)) for row in rows],
+            ("step", *(["workers"] if several else []), *(["of"] if len(parts) > 1 else []), *_COLUMNS),
+            [
+                (
+                    row.step,
+                    *([len(row.workers)] if several else []),
+                    *([row.part or "the whole"] if len(parts) > 1 else []),
+                    *_cells_of(row),
+                )
+                for row in rows
+            ],
         )
     if part is not None:
+        which = "numbers of a part are" if len(parts) > 1 else "these are numbers"
         whose = f"{part['worker']}'s part, {part['part']}"
-        print_line(faint(f"The tensor is sharded: these are numbers of {whose}, not of the whole."))
+        print_line(faint(f"The tensor is sharded: {which} of {whose}, not of the whole."))
     if not rows:
         print_line(faint(f"not saved at any step of mode {mode.name}"))
 
 
 def _part_measured(
-    trial: Trial, name: str, chosen: tuple[ModeKeys, str | None, int | None], rows: list[TensorAtStep]
+    chosen: tuple[ModeKeys, str | None, int | None], rows: list[TensorAtStep]
 ) -> dict[str, str] | None:
-    """Return of which part of a sharded tensor these are numbers; None of a whole one."""
-    from smdebug.exceptions import SMDebugError
-    from smdebug.trials.observations.worker_parts import part_in_words
-
-    measured = next((row for row in reversed(rows) if row.summary is not None and row.workers), None)
-    if measured is None:
+    """Return of which part of a sharded tensor the last of these numbers are that are of no whole."""
+    of_part = next((row for row in reversed(rows) if row.part and row.workers), None)
+    if of_part is None or of_part.part is None:
         return None
-    mode, worker = chosen[0], chosen[1] or measured.workers[0]
-    try:
-        part = part_in_words(trial.facts(measured.step, mode, worker), name)
-    except SMDebugError:
-        return None
-    return {"worker": worker, "part": part} if part else None
+    return {"worker": chosen[1] or of_part.workers[0], "part": of_part.part}
 
 
 def _cells_of(row: TensorAtStep) -> tuple[Any, ...]:
@@ -203,22 +207,32 @@ def _print_value(trial: Trial, name: str, at: tuple[int, ModeKeys, str | None], 
 def _print_measured(tensor: Tensor, at: tuple[int, ModeKeys, str | None], as_json: bool) -> bool:
     """Print what was measured of the tensor at a step, and its sample; return whether there is any."""
     from smdebug.exceptions import SMDebugError
-    from smdebug.runs.statistics import STATISTICS, statistics_read
+    from smdebug.runs.statistics import QUANTILES, STATISTICS
+    from smdebug.runs.tensors import statistics_and_part
 
-    step, mode, worker = at
+    step, mode = at[:2]
     try:
-        seen, sample = statistics_read(tensor, step, mode, worker), tensor.sample(*at)
+        (seen, part), sample = statistics_and_part(tensor, *at, wholes=True), tensor.sample(*at)
     except SMDebugError:
         return False
     if seen is None:
         return False
     if as_json:
         payload = {"tensor": tensor.name, "step": step, "mode": mode.name}
-        print_json({**payload, **seen.to_dict(), "sample": sample.tolist()})
+        of_part = {} if part is None else {"part": part}
+        print_json({**payload, **seen.to_dict(), **of_part, "sample": sample.tolist()})
         return True
     print_line(f"{strong(tensor.name)} at step {step}, {seen.dtype} {seen.shape}: measured, not saved")
-    print_table(("statistic", "value"), [(statistic, seen.of(statistic)) for statistic in STATISTICS])
-    print_line(faint(f"a sample of {len(sample)} values:"))
+    is_combined = bool(seen.count != seen.non_finite and not seen.quantiles)
+    print_table(
+        ("statistic", "value"),
+        [(name, seen.of(name)) for name in STATISTICS if not (is_combined and name in QUANTILES)],
+    )
+    if part is not None:
+        print_line(faint(f"The tensor is sharded: these are numbers of one worker's part, {part}."))
+    if is_combined:
+        print_line(faint("Combined from the parts of all workers, whose quantiles give none of the whole."))
+    print_line(faint(f"a sample of {len(sample)} values{' of the first part' if is_combined else ''}:"))
     _print_numbers(sample)
     return True
 

@@ -21,13 +21,16 @@ def part_facts(parameters: Iterable[tuple[str, nn.Parameter]], model: nn.Module 
 
     Of each dimension of the mesh: its name, its size, this process's place, which dimension of the tensors
     it splits (None where it copies them), and whether ranks along it have rows of their own (None: unknown).
+    Of each tensor its name, and its shape as a whole.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
+    shapes: dict[str, list[int]] = {}
     for name, parameter in parameters:
         if is_sharded(parameter) and parameter.to_local().numel():
             placed = _placed(parameter)
             if placed is not None:
                 groups.setdefault(placed, []).append(name)
+                shapes[name] = list(parameter.shape)
     if not groups:
         return {}
     is_fully_sharded = model is not None and any(map(_is_fully_sharded, model.modules()))
@@ -41,6 +44,7 @@ def part_facts(parameters: Iterable[tuple[str, nn.Parameter]], model: nn.Module 
                 "splits": list(splits),
                 "own_rows": [_has_own_rows(name, len(sizes), is_fully_sharded) for name in names],
                 "tensors": tensors,
+                "shapes": [shapes[name] for name in tensors],
             }
             for (names, sizes, first, at, splits), tensors in groups.items()
         ]

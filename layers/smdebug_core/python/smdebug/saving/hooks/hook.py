@@ -190,6 +190,12 @@ class CallbackHook(BaseHook):
         if run is not None and isinstance(run.plan, ObservingPlan):
             run.plan.observe_inputs_of(layer)
 
+    def observe_parts(self) -> None:
+        """Observe this worker's parts of sharded tensors, if the default plan is active."""
+        run = self.recorder.run
+        if run is not None and isinstance(run.plan, ObservingPlan):
+            run.plan.observe_parts()
+
     def observe_as(self, tensor_name: str, kind: str) -> None:
         """Observe this tensor as one of that kind, if the default plan is active."""
         observer = self.recorder.capture.observer

@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smdebug.files.observations import PARAMETERS, ObservedTensor
+from smdebug.files.observations import GRADIENTS, PARAMETERS, UPDATES, ObservedTensor
 from smdebug.saving.arrays.adapter import FrameworkAdapter
 from smdebug.saving.observations.step_observations import MAX_CARRIED, StepObservations, StepTaken
 from smdebug.saving.planning.default_plan import DIGESTED, kind_of
 from smdebug.saving.planning.save_plan import GROUPS_REMEMBERED, NAMES_REMEMBERED
 from smdebug.saving.planning.step_clock import StepClock
+
+#: The kinds of tensors that are sharded as the parameters are.
+_SHARDED = (PARAMETERS, GRADIENTS, UPDATES)
 
 
 class _Known(NamedTuple):
@@ -72,6 +75,8 @@ class Observer:
         self._measurer = adapter.measurer()
         self._known: dict[str, _Known] = {}
         self._groups: dict[tuple[str, ...], _Group] = {}
+        self._sharded: set[str] = set()
+        """The parameters of which this process holds a part."""
 
     @property
     def carries_series(self) -> bool:
@@ -100,7 +105,7 @@ class Observer:
             if isinstance(value, bool | int | float | np.number):  # a series has it
                 return False
             known = self._know(name, value)
-        if self.digests_only and not known.digested:
+        if self.digests_only and not (known.digested or known.is_part):
             return False
         measured = self._adapter.measure(value, self._measurer, digest=known.digested)
         if measured is None:
@@ -125,7 +130,7 @@ class Observer:
         if known.places is None or not self._measurer.fits(value):
             return self.observe(name, value)
         measured = self._measurer.measure_fitting(value, digest=known.digested)
-        self.observations.observe_rows(known.kind, known.places, measured)
+        self.observations.observe_rows(known.kind, known.places, measured, are_parts=known.is_part)
         return True
 
     def observe_group(self, names: tuple[str, ...], values: Sequence[Any], before: Any = None) -> bool:
@@ -168,6 +173,8 @@ class Observer:
             return None
         members = [tensor for tensor in known if tensor is not None]
         kinds = {(tensor.kind, tensor.digested) for tensor in members}
+        if any(tensor.is_part for tensor in members):
+            return None
         places = [self.observations.place_of(tensor.kind, tensor.tensor) for tensor in members]
         if len(kinds) > 1 or None in places or (self.digests_only and not members[0].digested):
             return None
@@ -183,7 +190,7 @@ class Observer:
     def observe_together(self, tensors: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """Keep what is measured of those tensors that can be measured together; return the others."""
         others = []
-        fit: dict[tuple[str, bool], tuple[list[int], list[Any]]] = {}
+        fit: dict[tuple[str, bool, bool], tuple[list[int], list[Any]]] = {}
         fits = self._measurer.fits
         for pair in tensors:
             name, value = pair
@@ -193,15 +200,15 @@ class Observer:
             known = self._known.get(name)
             if known is None or not known.is_of(value):
                 known = self._know(name, value)
-            if known.digested or not self.digests_only:
+            if known.digested or known.is_part or not self.digests_only:
                 place = self.observations.place_of(known.kind, known.tensor)
                 if place is not None:
-                    places, values = fit.setdefault((known.kind, known.digested), ([], []))
+                    places, values = fit.setdefault((known.kind, known.digested, known.is_part), ([], []))
                     places.append(place)
                     values.append(value)
-        for (kind, digest), (places, values) in fit.items():
+        for (kind, digest, are_parts), (places, values) in fit.items():
             measured = self._measurer.measure_together(values, digest=digest)
-            self.observations.observe_rows(kind, places, measured)
+            self.observations.observe_rows(kind, places, measured, are_parts)
         return others
 
     def hand_over(self, clock: StepClock) -> StepTaken:
@@ -217,11 +224,11 @@ class Observer:
         kind = self.kinds.get(name) or kind_of(name)
         tensor = ObservedTensor(name, *self._adapter.form(value))
         # The parts of a sharded tensor differ from worker to worker: they are compared by their places alone.
-        is_part = kind == PARAMETERS and self._adapter.is_placed(value)
+        is_part = kind in _SHARDED and self._is_part(name, kind, value)
         known = _Known(
             kind,
             tensor,
-            is_part or (kind in DIGESTED and self._adapter.is_whole(value)),
+            kind in DIGESTED and (is_part or self._adapter.is_whole(value)),
             is_part,
             tensor.size == 1,
             getattr(value, "shape", None),
@@ -231,3 +238,11 @@ class Observer:
             self._known.clear()
         self._known[name] = known
         return known
+
+    def _is_part(self, name: str, kind: str, value: Any) -> bool:
+        if kind == UPDATES:  # the difference of two parts is a plain tensor
+            return name.removeprefix("update/") in self._sharded
+        is_part = self._adapter.is_placed(value)
+        if is_part and kind == PARAMETERS:
+            self._sharded.add(name)
+        return is_part

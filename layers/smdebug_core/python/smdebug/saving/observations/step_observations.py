@@ -19,6 +19,7 @@ from smdebug.files.observations import (
     DIGESTS,
     FACTS,
     LAYOUT,
+    MEASURED_PARTS,
     PARTS,
     SAMPLES,
     SERIES,
@@ -87,7 +88,7 @@ class _Rows(NamedTuple):
     places: Sequence[int]
     measured: Measured | InBatch
     are_parts: bool = False
-    """Whether each is the part of a tensor that this process holds, whose digest belongs to no copy."""
+    """Whether each is of the part of a tensor that this process holds, whose digest belongs to no copy."""
 
 
 @dataclass
@@ -255,6 +256,8 @@ class StepTaken(NamedTuple):
         for kind, (known, number) in self.names.items():
             if not self.digests_only:
                 yield Handed(f"{STATISTICS}{kind}", partial(matrices.statistics, kind))
+            if matrices.has_parts(kind):
+                yield Handed(f"{MEASURED_PARTS}{kind}", partial(matrices.parts, kind))
             if matrices.has_digests(kind):
                 digested = Digested(kind, tuple(known[:number]))
                 yield Handed(f"{DIGESTS}{kind}", partial(matrices.digests, kind), digested)
@@ -290,6 +293,16 @@ class _Matrices:
         for place, row in zip(self._places(kind), values, strict=True):
             kept = row[sampled_places(int(np.count_nonzero(~np.isnan(row))), size)]
             matrix[place, : kept.size] = kept
+        return matrix
+
+    def has_parts(self, kind: str) -> bool:
+        return any(rows.are_parts for rows in self._rows[kind])
+
+    def parts(self, kind: str) -> Array:
+        matrix = np.full((self._heights[kind], len(MEASURED)), np.nan)
+        for places, measured, are_parts in self._rows[kind]:
+            if are_parts:
+                matrix[list(places)] = _now(measured.numbers)
         return matrix
 
     def has_digests(self, kind: str, *, of_parts: bool = False) -> bool:

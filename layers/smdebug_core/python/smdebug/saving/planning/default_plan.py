@@ -5,8 +5,9 @@ every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the
 of mode, since validation comes in blocks: of the first 100 blocks, of every 10th to 1,000, and of every 100th
 from there, as an agent that acts between its updates has a block each.
 
-Of several workers the first one saves that. The others save digests of parameters and of the batch, at every
-tenth of these steps of training, unless `include_workers` says otherwise. From step 10 on they write the
+Of several workers the first one saves that. The others save digests of parameters and of the batch, and what
+was measured of their parts of sharded tensors, at every tenth of these steps of training, unless
+`include_workers` says otherwise. From step 10 on they write the
 times of their steps at the other ones, too, if they know them.
 """
 
@@ -43,6 +44,7 @@ _SCHEDULE = SaveConfigMode(save_interval=100, save_steps=[*range(10), *range(10,
 
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
+_DIGESTED_OR_SHARDED = DIGESTED | {GRADIENTS, UPDATES}
 
 OBSERVED = Wanted(
     raw=False,
@@ -116,6 +118,9 @@ class ObservingPlan(SavePlan, ABC):
             self._inputs_of.add(layer)
             self._forget()
 
+    def observe_parts(self) -> None:
+        """Observe gradients and updates in any case: parameters are sharded, and each worker has a part."""
+
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
         known = self._known.get((tensor_name, due))  # what is zoomed into is never there
         return super().wanted(tensor_name, due) if known is None else known[0]
@@ -186,6 +191,7 @@ class ReplicaPlan(DefaultPlan):
 
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
+        self._kinds = DIGESTED
         self.times_only = self._first_zoom  # a member beside the collections
         self._first_zoom <<= 1
         for mode in ModeKeys:
@@ -194,8 +200,12 @@ class ReplicaPlan(DefaultPlan):
             else:
                 self._modes[mode] = _EveryTenth(self._modes[mode], self.times_only)
 
+    def observe_parts(self) -> None:
+        self._kinds = _DIGESTED_OR_SHARDED
+        self._forget()
+
     def planned(self, tensor_name: str, due: Members) -> Wanted | None:
-        if kind_of(tensor_name) not in DIGESTED or due == self.times_only:
+        if kind_of(tensor_name) not in self._kinds or due == self.times_only:
             return None
         found = super().planned(tensor_name, due)
         return found if found is not None and found.observed else None

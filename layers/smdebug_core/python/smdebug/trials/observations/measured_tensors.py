@@ -24,7 +24,13 @@ class MeasurementSource(Protocol):
     def steps(self, mode: ModeKeys = ..., kind: str | None = ...) -> list[int]: ...
     def layout(self, step: int, mode: ModeKeys = ..., worker: str | None = ...) -> ObservationLayout: ...
     def statistics(
-        self, step: int, mode: ModeKeys = ..., worker: str | None = ..., kind: str | None = ...
+        self,
+        step: int,
+        mode: ModeKeys = ...,
+        worker: str | None = ...,
+        kind: str | None = ...,
+        *,
+        wholes: bool = ...,
     ) -> StatisticsMatrix: ...
     def samples(
         self, kind: str, step: int, mode: ModeKeys = ..., worker: str | None = ...
@@ -70,15 +76,27 @@ class MeasuredTensors:
         self, name: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
     ) -> dict[str, float] | None:
         """Return the statistics of a tensor at a step; None if it was not measured there."""
+        measured = self.matrix(name, step, mode, worker)
+        return None if measured is None else measured.row(name)
+
+    def matrix(
+        self,
+        name: str,
+        step: int,
+        mode: ModeKeys = GLOBAL,
+        worker: str | None = None,
+        *,
+        wholes: bool = False,
+    ) -> StatisticsMatrix | None:
+        """Return the statistics that have a row of the tensor, with which part it is of; None without one."""
         kind = self.kind_of(name)
         if kind is None:
             return None
         try:
-            matrix = self._observations.statistics(step, mode, worker, kind)
+            matrix = self._observations.statistics(step, mode, worker, kind, wholes=wholes)
         except (StepUnavailable, TensorUnavailableForStep, InvalidWorker):
             return None
-        row = matrix.row(name) if name in matrix else None
-        return row if row is not None and row["count"] > 0 else None
+        return matrix if name in matrix and matrix.row(name)["count"] > 0 else None
 
     def sample(self, name: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> Floats:
         """Return the sampled values of a tensor."""

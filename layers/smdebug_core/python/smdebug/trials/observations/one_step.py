@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from smdebug.files.names import OBSERVATIONS
 from smdebug.files.observations import (
     DIGESTS,
     FACTS,
+    MEASURED_PARTS,
     PARAMETERS,
     PARTS,
     SAMPLES,
@@ -35,10 +36,12 @@ from smdebug.files.observations import (
 )
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.batches import MOST_DIGESTS, digests_of
-from smdebug.numbers.rows import COLUMNS
+from smdebug.numbers.rows import COLUMNS, MEASURED
 from smdebug.trials.observations.damaged_values import DAMAGED
 from smdebug.trials.observations.fact_forms import of_their_forms
 from smdebug.trials.observations.statistics_matrix import StatisticsMatrix, joined
+from smdebug.trials.observations.wholes import own_parts, with_wholes
+from smdebug.trials.observations.worker_parts import Share, shares_of
 
 #: The part does not exist at the step, which is not a defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
@@ -55,7 +58,7 @@ class StepSource(Protocol):
     def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]: ...
     def layout_at(self, at: Any, worker: str | None = None) -> ObservationLayout: ...
     def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]: ...
-    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]: ...
+    def derived_from(self, layout: ObservationLayout, worker: str | None = None) -> dict[str, Any]: ...
     def note_damage(self, error: DamagedFile | ObjectMissing) -> None: ...
 
 
@@ -73,6 +76,7 @@ class ObservedStep:
         mode: ModeKeys,
         worker: str | None,
         names: frozenset[str],
+        others: Callable[[], Mapping[str, ObservedStep]] | None = None,
     ):
         self.step = step
         self.mode = mode
@@ -83,6 +87,8 @@ class ObservedStep:
         """What rules derive from the step, for the next rule that needs the same."""
         self._observations = observations
         self._names = names
+        self._others = others
+        self._wholes: dict[str, StatisticsMatrix] = {}
         self._parts: dict[tuple[str, str], Any] = {}
 
     @cached_property
@@ -100,12 +106,30 @@ class ObservedStep:
     @cached_property
     def shared_by_layout(self) -> dict[str, Any]:
         """What rules derive from the layout alone, for all steps that have the same."""
-        return {} if self.layout is None else self._observations.derived_from(self.layout)
+        return {} if self.layout is None else self._observations.derived_from(self.layout, self.worker)
 
     def statistics(self, kind: str) -> StatisticsMatrix | None:
-        """The statistics of one kind of tensors: a row per tensor."""
+        """The statistics of one kind of tensors: a row per tensor.
+
+        Those of sharded tensors are of the whole if every worker saves its part and this is the step of no
+        single worker; otherwise `parts` of the matrix names them.
+        """
+        own = self.own_statistics(kind)
+        if own is None or self._others is None or not self.has_parts:
+            return own
+        if kind not in self._wholes:
+            self._wholes[kind] = with_wholes(own, kind, self, self._others())
+        return self._wholes[kind]
+
+    def own_statistics(self, kind: str) -> StatisticsMatrix | None:
+        """The same, of sharded tensors in any case those of the worker's own part, which has quantiles."""
         found: StatisticsMatrix | None = self._part("statistics", kind, self._statistics)
         return found
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the worker holds parts of sharded tensors."""
+        return "parts" in self.facts
 
     @cached_property
     def all_statistics(self) -> StatisticsMatrix | None:
@@ -113,6 +137,20 @@ class ObservedStep:
         kinds = () if self.layout is None else self.layout.tensors
         parts = [found for kind in kinds if (found := self.statistics(kind)) is not None]
         return joined(parts) if parts else None
+
+    @cached_property
+    def shares(self) -> Mapping[str, Share]:
+        """Which parts of sharded parameters the worker holds."""
+        known = self.shared_by_layout
+        if "shares" not in known:
+            known["shares"] = shares_of(self.facts)
+        found: Mapping[str, Share] = known["shares"]
+        return found
+
+    def measured_parts(self, kind: str) -> tuple[tuple[ObservedTensor, ...], NDArray[np.float64]] | None:
+        """What the worker has measured of its parts of these tensors, NaN for others; None of no part."""
+        found: NDArray[np.float64] | None = self._part("parts", kind, self._measured_parts)
+        return None if found is None else (self._rows_of(kind), found)
 
     def samples(self, kind: str) -> Mapping[str, NDArray[np.float32]]:
         """The sampled values of each tensor of one kind."""
@@ -187,7 +225,12 @@ class ObservedStep:
             return None
         name = f"{STATISTICS}{kind}"
         values = matrix(self._value(name), len(rows), len(COLUMNS), np.float32, name)
-        return StatisticsMatrix(self.step, rows, (kind,) * len(rows), values)
+        found = StatisticsMatrix(self.step, rows, (kind,) * len(rows), values)
+        return own_parts(found, self.shares) if self.has_parts else found
+
+    def _measured_parts(self, kind: str) -> NDArray[np.float64]:
+        rows, name = self._rows_of(kind), f"{MEASURED_PARTS}{kind}"
+        return matrix(self._value(name), len(rows), len(MEASURED), np.float64, name)
 
     def _samples(self, kind: str) -> Mapping[str, NDArray[np.float32]]:
         rows, values = self._rows_of(kind), self._value(f"{SAMPLES}{kind}")
@@ -286,11 +329,28 @@ class ObservedSteps:
 
     def _opened(self, step: int, worker: str | None, written: Mapping[str, Any]) -> ObservedStep:
         mode = self._trial.mode(step) or ModeKeys.GLOBAL
+        is_of_all = worker is None
         if worker is None:
             worker = _observer_among(written)
         at_step = written.get(worker) if worker is not None else None
         names = frozenset(at_step.places) if at_step is not None else frozenset()
-        return ObservedStep(self._observations, step, mode, worker, names)
+        others = partial(self.beside, step, worker) if is_of_all and self._trial.num_workers > 1 else None
+        return ObservedStep(self._observations, step, mode, worker, names, others)
+
+    def placed(
+        self, matrix: StatisticsMatrix, kind: str, step: int, worker: str | None, *, wholes: bool
+    ) -> StatisticsMatrix:
+        """Return the statistics of a worker's tensors with what is known of the parts that they are of."""
+        seen = self.at(step, worker)
+        if worker is None and (wholes or self._trial.num_workers > 1):
+            return with_wholes(matrix, kind, seen, self.beside(step, seen.worker))
+        return own_parts(matrix, seen.shares)
+
+    def beside(self, step: int, worker: str | None) -> dict[str, ObservedStep]:
+        """The step as each worker but that one observed it."""
+        written = self._trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
+        others = [other for other in written if other != worker]
+        return {other: self._opened(step, other, written) for other in others}
 
 
 def _observer_among(written: Mapping[str, Any]) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,10 @@ class StatisticsMatrix:
     """The kind of each row: `parameters`, `gradients`, `updates`, `inputs`, `outputs`."""
     values: Floats
     columns: tuple[str, ...] = COLUMNS
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The rows that are of a part of a sharded tensor, and not of the whole: which part, in words."""
+    combined: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """The rows of whole tensors that were combined from their parts, not rounded. They have no quantiles."""
 
     @cached_property
     def names(self) -> list[str]:
@@ -45,7 +49,14 @@ class StatisticsMatrix:
         place = self._places.get(name)
         if place is None:
             raise TensorUnavailableForStep(name, self.step)
-        return dict(zip(self.columns, self.values[place].tolist(), strict=True))
+        numbers = self.combined.get(name, self.values[place])
+        return dict(zip(self.columns, numbers.tolist(), strict=True))
+
+    def described(self, name: str) -> tuple[dict[str, float], str, tuple[int, ...]]:
+        """The statistics of that tensor with the type and the shape of what they are of."""
+        row = self.row(name)
+        tensor = self.tensors[self._places[name]]
+        return row, tensor.dtype, tensor.shape
 
     def of(self, kind: str) -> StatisticsMatrix:
         """The rows of one kind alone."""
@@ -55,6 +66,8 @@ class StatisticsMatrix:
             tuple(self.tensors[place] for place in chosen),
             (kind,) * len(chosen),
             self.values[chosen],
+            parts=self.parts,
+            combined=self.combined,
         )
 
     def __len__(self) -> int:
@@ -83,4 +96,6 @@ def joined(parts: Sequence[StatisticsMatrix]) -> StatisticsMatrix:
         tuple(tensor for part in parts for tensor in part.tensors),
         tuple(kind for part in parts for kind in part.kinds),
         np.concatenate([part.values for part in parts]),
+        parts={name: words for part in parts for name, words in part.parts.items()},
+        combined={name: row for part in parts for name, row in part.combined.items()},
     )

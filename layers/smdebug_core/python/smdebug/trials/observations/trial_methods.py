@@ -27,7 +27,8 @@ class Observed:
     @cached_property
     def observations(self) -> Observations:
         """The run's statistics, samples, digests, facts and series."""
-        from smdebug.trials.observations.whole_run import Observations, Readable
+        from smdebug.trials.observations.readable import Readable
+        from smdebug.trials.observations.whole_run import Observations
 
         return Observations(cast(Readable, self))
 
@@ -37,12 +38,16 @@ class Observed:
         mode: ModeKeys = GLOBAL,
         worker: str | None = None,
         kind: str | None = None,
+        *,
+        wholes: bool = False,
     ) -> StatisticsMatrix:
         """Return what was measured at the step: a row per tensor, a column per statistic.
 
-        `kind` is one of parameters, gradients, updates, inputs and outputs, or None for all of them.
+        `kind` is one of parameters, gradients, updates, inputs and outputs, or None for all of them. Rows of
+        sharded tensors are of the whole if every worker saves its part, and otherwise of the first worker's
+        part; with `wholes`, of the whole at each step at which all parts were measured.
         """
-        return self.observations.statistics(step, mode, worker, kind)
+        return self.observations.statistics(step, mode, worker, kind, wholes=wholes)
 
     def measured_tensors(
         self,

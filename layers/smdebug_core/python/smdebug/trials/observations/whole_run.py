@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,34 +43,13 @@ from smdebug.trials.observations.damaged_values import note_damage
 from smdebug.trials.observations.lost_layouts import layout_content
 from smdebug.trials.observations.measured_tensors import MeasuredTensors
 from smdebug.trials.observations.one_step import ObservedStep, ObservedSteps
+from smdebug.trials.observations.readable import Readable
 from smdebug.trials.observations.replicas import Difference, Digests, absent, differences
 from smdebug.trials.observations.series import Series, checked_rows, in_order
-from smdebug.trials.observations.statistics_matrix import Floats, StatisticsMatrix
+from smdebug.trials.observations.statistics_matrix import Floats, StatisticsMatrix, joined
 from smdebug.trials.observations.worker_parts import WorkerParts
 
-if TYPE_CHECKING:
-    from smdebug.config.collection_manager import CollectionManager
-    from smdebug.trials.known_steps import KnownSteps
-
 GLOBAL = ModeKeys.GLOBAL
-
-
-class Readable(Protocol):
-    """What reading observations needs from a trial."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def damaged_files(self) -> Mapping[str, Exception]: ...
-    def tensor(self, tname: str) -> Any: ...
-    def has_tensor(self, tname: str) -> bool: ...
-    def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None: ...
-    def steps(self, mode: ModeKeys | None = ..., show_incomplete_steps: bool = ...) -> list[int]: ...
-    def maybe_refresh(self, name: str | None = ...) -> None: ...
-    @property
-    def index(self) -> KnownSteps: ...
-    @property
-    def collection_manager(self) -> CollectionManager: ...
 
 
 class ObservationsUnavailable(TensorUnavailable):
@@ -100,7 +79,7 @@ class Observations:
         self._layouts: dict[tuple[str | None, int], ObservationLayout] = {}
         self._series: dict[tuple[str, int, str], NDArray[np.float64]] = {}
         self._steps = ObservedSteps(self, trial)
-        self._derived: tuple[ObservationLayout, dict[str, Any]] | None = None
+        self._derived: dict[str | None, tuple[ObservationLayout, dict[str, Any]]] = {}
 
     @property
     def exist(self) -> bool:
@@ -158,21 +137,26 @@ class Observations:
         mode: ModeKeys = GLOBAL,
         worker: str | None = None,
         kind: str | None = None,
+        *,
+        wholes: bool = False,
     ) -> StatisticsMatrix:
-        """The statistics of every tensor of the step, or of those of one kind."""
-        layout = self.layout(step, mode, worker)
-        tensors: list[ObservedTensor] = []
-        kinds: list[str] = []
-        parts = [np.empty((0, len(COLUMNS)), np.float32)]
+        """The statistics of every tensor of the step, or of those of one kind.
+
+        Without a worker, rows of sharded tensors are of the whole if every worker saves what the first does;
+        with `wholes`, at every step at which all parts were measured. `parts` of the matrix has the others.
+        """
+        layout, number = self.layout(step, mode, worker), self._trial.global_step(mode, step)
+        found = [StatisticsMatrix(step, (), (), np.empty((0, len(COLUMNS)), np.float32))]
         for name, rows in layout.tensors.items():
-            if kind not in (None, name):
-                continue
-            found = self._matrix(f"{STATISTICS}{name}", rows, step, mode, worker)
-            if found is not None:
-                tensors += rows
-                kinds += [name] * len(rows)
-                parts.append(found)
-        return StatisticsMatrix(step, tuple(tensors), tuple(kinds), np.concatenate(parts))
+            values = None
+            if kind in (None, name):
+                values = self._matrix(f"{STATISTICS}{name}", rows, step, mode, worker)
+            if values is not None:
+                of_kind = StatisticsMatrix(step, rows, (name,) * len(rows), values)
+                if "parts" in layout.facts and number is not None:
+                    of_kind = self._steps.placed(of_kind, name, number, worker, wholes=wholes)
+                found.append(of_kind)
+        return joined(found)
 
     def samples(
         self, kind: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
@@ -336,11 +320,12 @@ class Observations:
         """Count a damaged file with those of the run."""
         note_damage(self._trial, error)
 
-    def derived_from(self, layout: ObservationLayout) -> dict[str, Any]:
-        """A cache for what rules derive from a layout, kept until another layout is used."""
-        if self._derived is None or self._derived[0] is not layout:
-            self._derived = (layout, {})
-        return self._derived[1]
+    def derived_from(self, layout: ObservationLayout, worker: str | None = None) -> dict[str, Any]:
+        """A cache for what rules derive from a layout, kept until the worker has another one."""
+        known = self._derived.get(worker)
+        if known is None or known[0] is not layout:
+            known = self._derived[worker] = (layout, {})
+        return known[1]
 
     def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]:
         """The facts of a global step, without those of its layout."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,6 +74,48 @@ def part_in_words(facts: Mapping[str, Any], name: str) -> str | None:
                     ]
                     return " and ".join(places) or None
     return None
+
+
+class Share(NamedTuple):
+    """Which part of a sharded tensor a worker holds."""
+
+    mesh: int
+    """The first rank of the mesh over which the tensor is sharded."""
+    place: Place
+    of: int
+    """How many parts the mesh has."""
+    words: str
+    """The same to a reader: "1 of 2 along dp"."""
+    shape: tuple[int, ...]
+    """The shape of the whole tensor."""
+
+
+def shares_of(facts: Mapping[str, Any]) -> dict[str, Share]:
+    """Return which parts a worker holds by the facts of its layout; older ones name no shapes of wholes.
+
+    A tensor that its mesh copies, and does not split, is no part.
+    """
+    found: dict[str, Share] = {}
+    groups = facts.get("parts")
+    for group in groups if isinstance(groups, list) else ():
+        match group:
+            case {"mesh": [*mesh], "sizes": [*sizes], "first_rank": int(first), "at": [*at], **more}:
+                dimensions = _dimensions(mesh, at, more.get("splits"), more.get("own_rows"))
+                names, shapes = more.get("tensors"), more.get("shapes")
+            case _:
+                continue
+        if not (isinstance(names, list) and isinstance(shapes, list)) or len(sizes) != len(dimensions):
+            continue
+        split = [pair for pair in zip(dimensions, sizes, strict=True) if pair[0].splits]
+        if not split or not all(type(size) is int for size in sizes):
+            continue
+        place = tuple((each.name, each.at) for each, _ in split)
+        words = " and ".join(f"{each.at + 1} of {size} along {each.name}" for each, size in split)
+        parts = math.prod(size for _, size in split)
+        for name, shape in zip(names, shapes, strict=False):
+            if isinstance(name, str) and isinstance(shape, list) and all(type(n) is int for n in shape):
+                found[name] = Share(first, place, parts, words, tuple(shape))
+    return found
 
 
 class _Dimension(NamedTuple):

@@ -21,6 +21,8 @@ from smdebug.ui.read_run import ReadRun
 SLICE = 64
 """Rows and columns of the part of a tensor that is shown."""
 BINS = 40
+WHOLE = "the whole"
+"""Stands among the workers of a sharded tensor."""
 MEMBER_STEPS = 48
 """Steps of a tensor that shares its row with others."""
 
@@ -83,6 +85,9 @@ def at_step(trial: Trial, kind: str, name: str, step: int) -> AtStepAnswer:
         row = _row(trial, kind, name, step, worker)
         if row is not None:
             workers[escaped(worker)] = dict(zip(COLUMNS, numbers(row), strict=True))
+    whole = _whole(trial, name, step)
+    if whole is not None:
+        workers[WHOLE] = dict(zip(COLUMNS, numbers(whole), strict=True))
     return {
         "step": step,
         "name": escaped(name),
@@ -90,6 +95,17 @@ def at_step(trial: Trial, kind: str, name: str, step: int) -> AtStepAnswer:
         "sample": _sample(trial, kind, name, step),
         "values": _values(trial, name, step),
     }
+
+
+def _whole(trial: Trial, name: str, step: int) -> Any:
+    """Return the statistics of a sharded tensor as a whole; None if its parts were not all measured."""
+    if not trial.observations.has_facts:
+        return None
+    try:
+        matrix = trial.observations.measured.matrix(name, step, wholes=True)
+    except SMDebugError:
+        return None
+    return None if matrix is None else matrix.combined.get(name)
 
 
 def _row(trial: Trial, kind: str, name: str, step: int, worker: str) -> Any:

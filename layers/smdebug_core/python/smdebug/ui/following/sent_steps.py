@@ -12,7 +12,8 @@ from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage import open_storage
 from smdebug.trials.live.run_index import RunIndex
-from smdebug.trials.observations.whole_run import Observations, Readable
+from smdebug.trials.observations.readable import Readable
+from smdebug.trials.observations.whole_run import Observations
 from smdebug.trials.stored.event_files import EventFiles
 from smdebug.trials.stored.values import ValueReader
 from smdebug.trials.stored.worker_steps import Workers, WorkerStep
