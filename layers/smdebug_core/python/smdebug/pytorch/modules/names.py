@@ -18,6 +18,8 @@ _COMPILED = "_orig_mod"
 _WRAPPED = (_COMPILED, "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 # A module that model.compile() has compiled calls its own hooks outside of the graph.
 _CALLS_HOOKS = hasattr(torch.compiler, "is_exporting")  # since PyTorch 2.7, or earlier
+_FABRIC = "_FabricModule"
+"""What `fabric.setup` returns, which has the model, or a wrapper of it, twice."""
 _BY_MODULE = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 _names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
@@ -91,6 +93,8 @@ def _unwrapped(module: nn.Module) -> tuple[nn.Module, bool]:
     while True:
         parts = module._modules  # a scripted module has no real dict
         inner: Any = module.module if isinstance(module, _BY_MODULE) else None
+        if type(module).__name__ == _FABRIC:
+            inner = parts.get("_forward_module")
         for name in _WRAPPED:
             if inner is None and name in parts:
                 inner = parts[name]

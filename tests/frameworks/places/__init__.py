@@ -1,0 +1,1 @@
+"""Trainings of the launchers of large models, with the packages themselves."""
