@@ -41,7 +41,7 @@ class AppSettings:
     custom_memory_mb: int = 1024  # of the functions that run them
 
     # Limits of the application
-    end_grace: int = 1800  # five times as long as a message of a failed batch is hidden
+    end_grace: int = 1800  # as long as messages of failed batches come back
     lease: float = 130.0
     work: float = 45.0  # no new step is begun after this much work
     execution: float = 145.0  # an execution of the workflow begins nothing new after this long

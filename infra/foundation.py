@@ -15,7 +15,7 @@ from infra.events.central_bus import CentralBus
 from infra.events.dead_letters import Undelivered
 from infra.events.findings_bus import FindingsBus
 from infra.events.stop_queues import StopQueues
-from infra.functions import QUICK
+from infra.functions import ARRIVALS
 from infra.landing_zone.key_policy import Place, of_settings
 from infra.settings import NEW_KEY, Settings
 from infra.storage.run_bucket import RunBucket, kept_after_creation
@@ -39,7 +39,7 @@ class Foundation:
             "Arrivals",
             bucket=self.bucket,
             undelivered=self.undelivered,
-            handled_within=QUICK,
+            handled_within=ARRIVALS + settings.batch_window_seconds,
         )
         self.bus = FindingsBus(
             scope,

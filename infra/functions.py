@@ -13,6 +13,8 @@ from infra.releases.gradual_releases import GradualReleases
 from infra.watch_schedules import WatchSchedules
 
 QUICK = 60  # seconds, for a function that reads records and no tensors
+ARRIVALS = 30
+"""Seconds for a batch of arrivals. Those of a call that was throttled are hidden for as long."""
 EVALUATION = 120
 SHARD = 20
 REPORT = 300
@@ -28,7 +30,7 @@ class Functions:
         settings = shared.settings
         tensors = {"memory_mb": settings.memory_mb, "scratch_mb": settings.scratch_mb}
         self.ingest = self._function(
-            "Ingest", "ingest", "Records what has arrived, starts the evaluation of complete steps"
+            "Ingest", "ingest", "Records what has arrived, starts the evaluation of complete steps", ARRIVALS
         )
         self.evaluate = self._function(
             "Evaluate",

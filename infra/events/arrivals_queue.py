@@ -37,9 +37,15 @@ PATTERNS: dict[str, list[Any]] = {
 }
 """The same for EventBridge, for any run or one at the bucket's root; one simple rule per kind."""
 
+TRIES = 60
+
 
 class ArrivalsQueue(Construct):
-    """A queue that loses nothing: a message that fails five times becomes a dead letter."""
+    """A queue that loses nothing: a message that is not handled within half an hour becomes a dead letter.
+
+    A message comes back as soon as no call can be at work on it, so that an account that was full for a
+    moment delays it by little. Lambda counts calls that were throttled as tries: hence so many of them.
+    """
 
     def __init__(
         self,
@@ -55,8 +61,9 @@ class ArrivalsQueue(Construct):
         self.queue = encrypted_queue(
             self,
             "Queue",
-            visible_again_after=cdk.Duration.seconds(6 * handled_within),
+            visible_again_after=cdk.Duration.seconds(handled_within),
             dead_letters=self.dead_letters,
+            tries=TRIES,
         )
         arn = self.queue.queue_arn
         rules = [

@@ -14,8 +14,8 @@ from tests.simulation.scheduler import BEGIN, NeverQuiet
 if TYPE_CHECKING:
     from tests.simulation.stack import Stack
 
-VISIBILITY = 360.0
-RECEIVED_AT_MOST = 5
+VISIBILITY = 30.0
+RECEIVED_AT_MOST = 60
 SWEEP_EVERY = 300.0
 SWEEPS_IN_VAIN = 4  # after which another would find nothing either
 

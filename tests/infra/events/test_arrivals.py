@@ -11,6 +11,7 @@ import pytest
 
 import functions.world
 from infra.events.arrivals_queue import PATTERNS, SUFFIXES
+from infra.functions import ARRIVALS
 from infra.packaging.assets import ROOT
 from infra.settings import Settings
 from tests.infra.conftest import Stack
@@ -42,19 +43,22 @@ def matches(key: str, patterns: list[Any]) -> bool:
 # Queues
 
 
-def test_the_visibility_timeout_is_six_times_the_function_timeout(stack: Stack):
+def test_throttled_arrivals_come_back_within_half_a_minute_for_half_an_hour(stack: Stack):
     mapping = stack.single("AWS::Lambda::EventSourceMapping")
     queue = stack.of("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
     function = stack.of("AWS::Lambda::Function")[mapping["FunctionName"]["Ref"]]
-    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
+    window = mapping["MaximumBatchingWindowInSeconds"]
+    # Lambda refuses a queue that shows a message again while a call may be at work on it.
+    assert queue["VisibilityTimeout"] == function["Timeout"] + window
+    assert queue["VisibilityTimeout"] <= 30 + window
+    assert queue["RedrivePolicy"]["maxReceiveCount"] * queue["VisibilityTimeout"] >= 1800
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_the_last_files_of_a_run_are_waited_for_while_their_messages_may_come_back(stack: Stack):
     mapping = stack.single("AWS::Lambda::EventSourceMapping")
     queue = stack.of("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
-    assert functions.world.AppSettings.end_grace == 5 * queue["VisibilityTimeout"]
+    assert functions.world.AppSettings.end_grace == queue["RedrivePolicy"]["maxReceiveCount"] * ARRIVALS
 
 
 def test_polling_of_an_idle_stack_is_within_the_free_tier(stack: Stack):
