@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 def labels_in(facts: Mapping[str, Any]) -> Labels | None:
-    """Return what a judge, whose optimizer sees real and generated rows, and a maker are labels."""
+    """Return the labels of a judge, whose optimizer sees real and generated rows, and of a maker."""
     passes: Sequence[Sequence[Any]] = facts.get("opponents") or ()
     judges = {(number, model) for number, model, judged, _ in passes if not judged}
     if len(judges) != 1:

@@ -155,7 +155,7 @@ def test_the_process_answers_each_task_with_charts(run):
     tasks = io.BytesIO()
     for steps in (range(64), range(64, 128)):
         sent = {step: at[step] for step in {0, *steps}}  # the first step has the layout
-        pickle.dump(Task(list(steps), sent, {"gradients": 4}), tasks)
+        pickle.dump(Task(list(steps), sent, 1, {"gradients": 4}), tasks)
     tasks.seek(0)
     answers = io.BytesIO()
     second_process.serve(run, tasks, answers)

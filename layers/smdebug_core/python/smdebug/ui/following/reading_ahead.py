@@ -127,7 +127,7 @@ class ReadingAhead:
                 return
             per_stretch = {kind: min(ALIGNED, each.steps_in_a_stretch) for kind, each in charts.kinds.items()}
             process = self._processes[self._tasks % len(self._processes)]
-            process.send(Task(some, {**self._layouts, **at}, per_stretch))
+            process.send(Task(some, {**self._layouts, **at}, trial.num_workers, per_stretch))
             self._tasks += 1
             self._sent += AT_A_TIME
 

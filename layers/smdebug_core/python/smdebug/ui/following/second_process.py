@@ -31,6 +31,8 @@ class Task(NamedTuple):
     steps: Sequence[int]
     at: Mapping[int, Workers]
     """These steps, and those that have the layouts of the run."""
+    num_workers: int
+    """Of the run: of sharded tensors, charts show the whole if all of them save."""
     per_stretch: Mapping[str, int]
 
 
@@ -104,7 +106,7 @@ def serve(path: str, source: IO[bytes], to: IO[bytes]) -> None:
             task = pickle.load(source)  # noqa: S301 - from the process that started this one
         except EOFError:
             return
-        run.show(task.at)
+        run.show(task.at, task.num_workers)
         charts = Charts(task.per_stretch)
         for step in task.steps:
             charts.read(run, step)

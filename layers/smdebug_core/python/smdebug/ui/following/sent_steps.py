@@ -27,6 +27,7 @@ class SentSteps:
     def __init__(self, path: str):
         self.path = path
         self.index = RunIndex()
+        self.num_workers = 1
         self.values = ValueReader(EventFiles(open_storage(path), _KEPT_BYTES), _no_event_file)
 
     @cached_property
@@ -36,9 +37,9 @@ class SentSteps:
         found.limit(_KEPT_BYTES)
         return found
 
-    def show(self, at: Mapping[int, Workers]) -> None:
-        """Have these steps, and no others."""
-        self.index = RunIndex()
+    def show(self, at: Mapping[int, Workers], num_workers: int) -> None:
+        """Have these steps of a run of so many workers, and no others."""
+        self.index, self.num_workers = RunIndex(), num_workers
         self.index.add_read(at)
 
     def mode(self, global_step: int) -> ModeKeys | None:
