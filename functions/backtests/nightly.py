@@ -66,9 +66,13 @@ def runs_between(ports: NightlyPorts, begin: float, end: float) -> Iterator[Plan
     """Yield the runs of the stack's bucket whose newest step was saved between these moments."""
     own = f"{ports.bucket.location.removeprefix('s3://').strip('/')}/"
     bundles = bundles_in(ports.bucket)
+    seen: set[str] = set()  # a run that ends meanwhile is in both lists
     for pk in (items.RUNS, items.PAST_RUNS):
         for item in ports.index.query(pk):
             run = str(item["sk"])
+            if run in seen:
+                continue
+            seen.add(run)
             saved = _saved_at(ports.index, run) if run.startswith(own) else None
             if saved is not None and begin <= saved < end:
                 steps = sum(1 for _ in ports.bucket.list(f"{run.removeprefix(own)}/{INDEX_FOLDER}"))

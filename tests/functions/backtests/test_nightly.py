@@ -62,7 +62,8 @@ def test_the_runs_of_the_day_before_are_planned_and_started(ports: NightlyPorts)
     saved(ports, "runs/today", "2026-02-01T00:00:00")
     saved(ports, "other-bucket/a", "2026-01-31T12:00:00")
     ports.index.delete(items.RUNS, "runs/a")  # it has ended
-    ports.index.put({"pk": items.PAST_RUNS, "sk": "runs/a"})
+    for run in ("runs/a", "runs/b"):  # the other one is being moved
+        ports.index.put({"pk": items.PAST_RUNS, "sk": run})
     said = plan_nightly(ports)
     assert (said["backtest"], said["runs"], said["steps"]) == ("nightly-2026-01-31", 2, 6)
     (chunk,) = json.loads(bytes(ports.bucket.read(manifest_key("nightly-2026-01-31"))))
