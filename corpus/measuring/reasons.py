@@ -26,6 +26,10 @@ REASONS: Mapping[str, str] = {
     "lengths of texts from short to long": (
         "Some of the sorted batches have fewer than four different lengths, which chance may sort."
     ),
+    "dropout that a search has left high": (
+        "In one run the loss is named as that of chance, without the layer; in the others it falls a little, "
+        "and nothing is said."
+    ),
     "a third of the groups rotated": (
         "Two thirds of the labels are right, and the loss falls as it does with noisy labels."
     ),
