@@ -18,6 +18,7 @@ from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_ac
 from smdebug.backtesting.deployed.plan import Estimate
 from smdebug.backtesting.deployed.task import encoded_verdicts
 from smdebug.backtesting.finding_runs import FoundRun, find_runs
+from smdebug.backtesting.journal import Journal
 from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.question import Question
@@ -269,6 +270,19 @@ def test_a_backtest_is_collected_by_its_id(account, runs):
     assert len(collect(account, name, Options()).rows) == 4
     with pytest.raises(SMDebugValueError, match="There is no backtest nightly-2026-01-01"):
         collect(account, "nightly-2026-01-01", Options())
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_a_fresh_verdict_takes_the_place_of_the_one_in_the_journal(account, runs):
+    judged = without_seconds(ask(account, BUILT_IN, runs))
+    digest = BUILT_IN.digest()
+    with Journal(account.folder.parent / "journal.jsonl", digest) as journal:
+        first = str(runs / "run-00")
+        wrong = tuple(replace(row, findings=99) for row in journal.rows_of(first))
+        assert wrong
+        journal.add(first, journal.identity_of(first), wrong)
+    assert without_seconds(ask(account, BUILT_IN, runs, fresh=True)) == judged
+    assert without_seconds(ask(account, BUILT_IN, runs)) == judged
 
 
 def test_a_long_table_is_collected_outside_of_memory(account, monkeypatch):

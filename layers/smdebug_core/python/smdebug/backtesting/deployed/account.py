@@ -179,7 +179,8 @@ class _Verdicts:
             if not judged.identity or not judged.rows:
                 self._others[run.location] = judged
                 continue
-            if judged.identity != self._journal.identity_of(run.location):
+            known = self._journal.identity_of(run.location), self._journal.rows_of(run.location)
+            if (judged.identity, judged.rows) != known:
                 self._journal.add(run.location, judged.identity, judged.rows)
             self._in_journal.add(run.location)
 
