@@ -44,12 +44,11 @@ def answer_with(files: Mapping[str, bytes]) -> dict[str, Any]:
     contents: list[bytes] = []
     room = LARGEST_ANSWER
     for key, content in files.items():
-        room -= len(key) + len(content)
-        if room >= 0:
+        size = len(key) + len(content)
+        if size <= room:
+            room -= size
             sizes.append([key, len(content)])
             contents.append(content)
-        else:
-            room += len(key) + len(content)
     packed = zlib.compress(b"".join(contents), 1)
     return {"version": VERSION, "sizes": sizes, "content": b64encode(packed).decode("ascii")}
 

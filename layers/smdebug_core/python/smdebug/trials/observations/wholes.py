@@ -71,19 +71,13 @@ def with_wholes(
             tensors[place] = replace(tensor, shape=share.shape)
         elif values[place, 0] > 0:
             parts[tensor.name] = _in_words(share, int(known[place]), agree=bool(agree[place]))
-    return StatisticsMatrix(
-        matrix.step, Rows(tensors), matrix.kinds, values, matrix.columns, parts=parts, combined=rows
-    )
+    return replace(matrix, tensors=Rows(tensors), values=values, parts=parts, combined=rows)
 
 
 def own_parts(matrix: StatisticsMatrix, shares: Mapping[str, Share]) -> StatisticsMatrix:
     """Return the matrix of a worker, with the rows named that are of its part of a sharded tensor."""
     parts = {name: shares[_parameter(name)].words for name in matrix.names if _parameter(name) in shares}
-    if not parts:
-        return matrix
-    return StatisticsMatrix(
-        matrix.step, matrix.tensors, matrix.kinds, matrix.values, matrix.columns, parts=parts
-    )
+    return replace(matrix, parts=parts) if parts else matrix
 
 
 def _held(matrix: StatisticsMatrix, kind: str, workers: Sequence[PartsOfWorker]) -> _Held:
