@@ -87,7 +87,7 @@ def found(kept: Mapping[str, Any], step: int, *, at_end: bool = False) -> Iterat
             first,
             "The entropy of the policy is punished",
             "The entropy of the policy is added to the loss, which the optimizer makes small: it fell from "
-            f"{first:.0%} to {now:.0%} of the largest possible, and the policy stops to try other actions",
+            f"{first:.0%} to {now:.0%} of the largest possible, and the policy stops trying other actions",
             f"At {LEAST_WRONG} of {LEAST_WRONG} saved steps the loss grows with the entropy",
             _BONUS,
         )
@@ -125,7 +125,7 @@ def _of_scales(kept: Mapping[str, Any]) -> Iterator[Problem]:
             before,
             "The entropy of the policy is punished",
             "The entropy of the policy is added to the loss, which the optimizer makes small: the spread of "
-            f"its actions fell from {before:.3g} to {after:.3g}, and it stops to try other actions",
+            f"its actions fell from {before:.3g} to {after:.3g}, and it stops trying other actions",
             f"At {LEAST_WRONG} of {LEAST_WRONG} saved steps the loss grows with the logarithm of the spread",
             _BONUS,
         )
