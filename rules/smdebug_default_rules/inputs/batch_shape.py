@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.inputs import time_axis
 from smdebug_default_rules.tensors import Modules
 
 LEAST_ROWS = 8
@@ -15,7 +16,11 @@ LEAST_STEPS = 2
 
 
 class BatchShape(DefaultRule):
-    """Fires when a batch of many rows becomes a single one between the model's input and its loss."""
+    """Fires when a batch of many rows becomes a single one between the model's input and its loss.
+
+    Also when a recurrent layer of PyTorch takes the rows of the batch for the steps of a sequence, as where
+    batch_first is forgotten.
+    """
 
     cause = "batch shape"
     needs = "the model's input, its output, or the rows that the loss compares were not saved"
@@ -31,8 +36,11 @@ class BatchShape(DefaultRule):
         super().__init__(base_trial, action_str)
         self.steps = 0
         self.since = 0
+        self.mixed: dict[str, list[int]] = {}
+        """The recurrent layers that mix rows, and at which steps in a row they did."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
+        yield from self._of_recurrent_layers(seen)
         shapes = seen.facts.get("shapes")
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         outputs = seen.statistics("outputs")
@@ -59,6 +67,25 @@ class BatchShape(DefaultRule):
                 why=(f"The output has the shape {list(shape)}, for {given} rows of input",),
                 advice=self.advice["batch shape"][:: 1 if compared < given else -1][:1],
             )
+
+    def _of_recurrent_layers(self, seen: ObservedStep) -> Iterator[Finding]:
+        found = [*time_axis.mixed(seen)]
+        self.mixed = {
+            each.layer: [*self.mixed.get(each.layer, ()), seen.step][:LEAST_STEPS] for each in found
+        }
+        for each in found:
+            if len(self.mixed[each.layer]) >= LEAST_STEPS:
+                yield self.finding(
+                    each.message,
+                    since=self.mixed[each.layer][0],
+                    tensor=each.output,
+                    statistic="hidden states",
+                    value=each.tokens,
+                    limit=each.rows,
+                    title=time_axis.TITLE,
+                    why=(each.why,),
+                    advice=(each.advice,),
+                )
 
 
 def _is_collapsed(given: int, compared: int, shape: tuple[int, ...]) -> bool:

@@ -1,4 +1,7 @@
-"""Runs of cases beside those of `test_words`: what a rule says depends on what it sees around a fault."""
+"""Runs of cases beside those of `test_words`: what a rule says depends on what it sees around a fault.
+
+It is long because it has a run for each text that a rule may say.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
+from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
@@ -396,5 +400,6 @@ RUNS = [
     *[("LearningRate", run) for run in (lambda: resumed(updates=60, rates=(0.1, 0.05)), cycling)],
     ("StuckLoss", lambda: contrastive(steps=151)),
     ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),
+    *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
 ]
 """A rule and a run in which it finds something."""

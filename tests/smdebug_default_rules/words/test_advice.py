@@ -302,6 +302,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("The output has the shape [8, 10], for 8 rows of input",),
             "Compare the first axis of inputs, outputs",
         ),
+        (
+            "A recurrent layer mixes the rows of a batch",
+            ("Its output is [32, 12, 16] and it keeps 12 hidden states, while the loss compares 32 rows",),
+            "Give the layer batch_first=True, or transpose",
+        ),
+        (
+            "A recurrent layer mixes the rows of a batch",
+            ("Its output is [12, 32, 16] and it keeps 12 hidden states, while the loss compares 32 rows",),
+            "Give the layer [rows, steps, features], as",
+        ),
     ],
     "LearningRate": [
         ("The learning rate jumps", (), "Look for what sets the rate at step 20: a"),
