@@ -19,6 +19,7 @@ from smdebug.storage import open_storage
 _MOST_MEMORY = 100 << 20
 """Bytes that a process may keep between two runs before another takes its place."""
 _WAITING = 256  # results that nobody has taken yet
+_WAITING_SERIES = 8  # with the series of a run each
 
 Answer = tuple[int, FoundRun, Judged]
 
@@ -35,7 +36,9 @@ class JudgingPool:
         self._question = question
         self._jobs = jobs
         self._taking = threading.Lock()
-        self._answers: Queue[Answer | BaseException | None] = Queue(_WAITING)
+        self._answers: Queue[Answer | BaseException | None] = Queue(
+            _WAITING_SERIES if question.series else _WAITING
+        )
         self._processes: dict[int, JudgingProcess] = {}
         self._has_ended = threading.Event()
 

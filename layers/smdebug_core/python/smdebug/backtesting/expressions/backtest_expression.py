@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +13,33 @@ from typing import NamedTuple
 from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
 from smdebug.backtesting.expressions.columns import Values
 from smdebug.backtesting.expressions.grammar import Call, parse
-from smdebug.backtesting.expressions.kept_index import KeptColumn, KeptIndex
+from smdebug.backtesting.expressions.kept_index import KeptIndex
 from smdebug.backtesting.expressions.verdicts import ColumnsOfRun, read_keys, verdicts
-from smdebug.backtesting.finding_runs import RunListing
+from smdebug.backtesting.finding_runs import FoundRun, RunListing
+from smdebug.backtesting.judging import Judged
+from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.pool import JudgingPool
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import Row, despite
 from smdebug.storage import open_storage
 
+_AT_ONCE = 1 << 22
+"""Numbers of series in memory, of 16 bytes each: windows do not cross runs."""
+_BESIDES = 64
+"""What a run has in memory besides, as so many numbers."""
+
 
 class ReadRun(NamedTuple):
-    """What is known of a run before the expression is computed: its columns, or rows that say why not."""
+    """A run whose expression is not computed yet."""
 
+    number: int
     path: str
     label: str
-    columns: ColumnsOfRun | None
-    unread: tuple[Row, ...] = ()
-    left_out: tuple[str, ...] = ()
+    columns: ColumnsOfRun
+    left_out: tuple[str, ...]
+
+    def size(self) -> int:
+        return _BESIDES + sum(len(values.steps) for values in self.columns.values())
 
 
 def backtest_expression(
@@ -38,59 +48,95 @@ def backtest_expression(
     """Return where the expression holds, for all runs at and below the places.
 
     The series that it names are kept in a file: `options.journal`, or else one in the user's folder for
-    caches. The next expression reads them there, and from a run only what is new.
+    caches. The next expression reads them there, and from a run only what is new. In memory are those of some
+    runs at a time.
     """
     options = options or Options()
     condition = parse(text)
     keys = read_keys(condition)
-    index = KeptIndex(options.journal or default_index(places))
-    kept = {} if options.fresh else {key: column for key in keys if (column := index.column(key))}
     listing = RunListing(places, None if question.selects else options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
-    found: dict[int, ReadRun] = {}
-    changed: dict[str, dict[str, tuple[str, Values]]] = {key: {} for key in keys}
+    computed = Computed(condition)
     names: set[str] = set()
     reused = done = 0
 
-    def known(location: str) -> str:
-        return _identity(kept, location) if len(kept) == len(keys) else ""
-
-    with closing(listing), closing(pool.judge_each(listing, known)) as answers, closing(listing):
-        for at, run, verdict in answers:
+    with (
+        closing(listing),
+        closing(KeptIndex(options.journal or default_index(places))) as index,
+        closing(pool.judge_each(listing, _known_to(index, keys, is_fresh=options.fresh))) as answers,
+        closing(listing),
+    ):
+        for number, run, verdict in answers:
             done += 1
             names.update(verdict.names)
             if not verdict.is_left_out:
-                columns: ColumnsOfRun | None = None
-                if verdict.is_known:
-                    reused += 1
-                    columns = {key: kept[key].of(run.location) for key in keys}
-                elif verdict.columns:
-                    columns = {key: Values.decoded(each) for key, each in verdict.columns.items()}
-                    for key, values in columns.items():
-                        if verdict.identity:
-                            changed[key][run.location] = (verdict.identity, values)
+                reused += verdict.is_known
                 label = options.labels.label_of(run, verdict.tags)
-                found[at] = ReadRun(run.path, label, columns, verdict.rows, verdict.left_out)
-                if options.limit is not None and len(found) >= options.limit:
+                columns = _columns(index, keys, run, verdict)
+                if columns is None:
+                    computed.leave(number, run.path, label, verdict.rows)
+                else:
+                    computed.add(ReadRun(number, run.path, label, columns, verdict.left_out))
+                if options.limit is not None and computed.runs >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
-    if any(changed.values()):
-        index.keep(changed)
     refuse_unknown(question, names, done)
-    chosen = [found[at] for at in sorted(found)[: options.limit]]
-    return Backtest(_rows(condition, chosen), runs=len(chosen), reused=reused)
+    runs = computed.runs if options.limit is None else min(computed.runs, options.limit)
+    return Backtest(computed.in_order(options.limit), runs=runs, reused=reused)
 
 
-def _rows(condition: Call, answers: Sequence[ReadRun]) -> tuple[Row, ...]:
-    with_columns = [(answer.path, answer.columns) for answer in answers if answer.columns is not None]
-    computed = iter(verdicts(condition, with_columns))
-    rows = []
-    for answer in answers:
-        own = [replace(row, rule=condition.text) for row in answer.unread]
-        if answer.columns is not None:
-            own = [despite(next(computed), answer.left_out)]
-        rows += [row.labelled(answer.label).at(answer.path) for row in own]
-    return tuple(rows)
+def _known_to(index: KeptIndex, keys: Sequence[str], *, is_fresh: bool) -> Callable[[str], str]:
+    return lambda location: "" if is_fresh else index.identity_of(location, keys)
+
+
+def _columns(index: KeptIndex, keys: Sequence[str], run: FoundRun, verdict: Judged) -> ColumnsOfRun | None:
+    """Return the columns of a run, which the index has from now on; None if it could not be read."""
+    if verdict.is_known:
+        return index.columns_of(run.location, keys)
+    if not verdict.columns:
+        return None
+    columns = {key: Values.decoded(each) for key, each in verdict.columns.items()}
+    if verdict.identity:
+        index.keep(run.location, verdict.identity, columns)
+    return columns
+
+
+class Computed:
+    """The rows of runs as they come: an expression is computed for some of them at a time."""
+
+    def __init__(self, condition: Call):
+        self._condition = condition
+        self._rows = RowWriter()
+        self._waiting: list[ReadRun] = []
+        self._size = 0
+
+    @property
+    def runs(self) -> int:
+        """The number of runs so far."""
+        return self._rows.runs + len(self._waiting)
+
+    def leave(self, number: int, path: str, label: str, unread: Iterable[Row]) -> None:
+        """Add a run that could not be read: its rows say why."""
+        rows = (replace(row, rule=self._condition.text) for row in unread)
+        self._rows.add(number, (row.labelled(label).at(path) for row in rows))
+
+    def add(self, run: ReadRun) -> None:
+        """Add a run; its expression is computed when there are enough."""
+        self._waiting.append(run)
+        self._size += run.size()
+        if self._size >= _AT_ONCE:
+            self._compute()
+
+    def in_order(self, limit: int | None) -> Sequence[Row]:
+        """Return the rows in the order of the runs, of the first so many runs. No more can be added."""
+        self._compute()
+        return self._rows.in_order(limit)
+
+    def _compute(self) -> None:
+        runs, self._waiting, self._size = self._waiting, [], 0
+        rows = verdicts(self._condition, [(run.path, run.columns) for run in runs])
+        for run, row in zip(runs, rows, strict=True):
+            self._rows.add(run.number, [despite(row, run.left_out).labelled(run.label)])
 
 
 def default_index(places: Sequence[str]) -> Path:
@@ -98,11 +144,4 @@ def default_index(places: Sequence[str]) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     locations = sorted(open_storage(place).location for place in places)
     digest = hashlib.sha256("\n".join(locations).encode()).hexdigest()
-    return Path(base) / "smdebug" / "backtests" / f"{digest[:32]}.npz"
-
-
-def _identity(kept: dict[str, KeptColumn], location: str) -> str:
-    """Return what the run was when its columns were read; empty unless that was at one time."""
-    places = [(column, column.place_of.get(location)) for column in kept.values()]
-    identities = {"" if at is None else column.identities[at] for column, at in places}
-    return identities.pop() if len(identities) == 1 else ""
+    return Path(base) / "smdebug" / "backtests" / f"{digest[:32]}.db"

@@ -1,101 +1,161 @@
-"""The series of many runs in one file, column by column. It is made from the runs, and may be deleted.
+"""The series of many runs in one file, an SQLite database. It is made from the runs, and may be deleted.
 
-An expression reads the columns that it names and nothing else. Each column has its own list of runs, as of
-which their values were read.
+A run is written when it was read, so that an interruption loses nothing. Whoever asks gets the columns of one
+run, so that memory does not depend on how many there are.
 """
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smdebug.backtesting.expressions.columns import Values
-from smdebug.storage.whole_file import whole_file
+from smdebug.exceptions import SMDebugCustomerError
 
-_PARTS = ("runs", "identities", "offsets", "steps", "values")
-
-
-@dataclass(frozen=True)
-class KeptColumn:
-    """One series of many runs, one run behind the other."""
-
-    place_of: Mapping[str, int]
-    identities: list[str]
-    offsets: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    def of(self, run: str) -> Values:
-        """Return the values of a run."""
-        place = self.place_of[run]
-        span = slice(self.offsets[place], self.offsets[place + 1])
-        return Values(self.steps[span], self.values[span])
+_MAGIC = b"SQLite format 3\0"
+_WAIT = 60.0
+"""Seconds for another backtest that writes; it does so for a moment."""
+# A killed process loses nothing; after a loss of power the file may have to be made again.
+# In a page are the series of a few hundred steps.
+_BEGIN = """
+pragma page_size = 32768;
+pragma synchronous = off;
+create table if not exists runs (id integer primary key, location text unique, identity text);
+create table if not exists keys (id integer primary key, name text unique);
+create table if not exists series (id integer primary key, checksum integer, steps blob, numbers blob);
+"""
+_MOST_KEYS = 1 << 20
+"""The id of a series is that of its run, times this, plus that of its key."""
 
 
 class KeptIndex:
-    """The columns of a file; without the file, or with a damaged one, there are none."""
+    """The columns of a file, by run and key. Several threads may use it."""
 
     def __init__(self, file: Path):
         self._file = file
-        self._keys = _keys_in(file)
-
-    def column(self, key: str) -> KeptColumn | None:
-        """Return the column of that key."""
-        place = self._keys.get(key)
-        if place is None:
-            return None
+        self._using = threading.Lock()
+        self._keys: dict[str, int] = {}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(file)
         try:
-            with self._file.open("rb") as file, np.load(file, allow_pickle=False) as content:
-                runs, identities, *numbers = (content[f"{place}.{part}"] for part in _PARTS)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None
-        places = {run: at for at, run in enumerate(runs.tolist())}
-        return KeptColumn(places, identities.tolist(), *numbers)
+            self._database = _opened(file)
+        except sqlite3.OperationalError as error:
+            raise SMDebugCustomerError(f"The series cannot be kept in {file}: {error}") from None
+        except sqlite3.DatabaseError:  # damaged: it only saves work
+            file.unlink()
+            self._database = _opened(file)
 
-    def keep(self, changed: Mapping[str, Mapping[str, tuple[str, Values]]]) -> None:
-        """Write the file again, with these columns: by key and run, its identity and values."""
-        keys = list(dict.fromkeys([*self._keys, *changed]))
-        with whole_file(self._file) as place, zipfile.ZipFile(place, "w", allowZip64=True) as content:
-            _write(content, "keys", np.array(keys, dtype=np.str_))
-            for number, key in enumerate(keys):
-                of_run = dict(_known(self.column(key)))
-                of_run.update(changed.get(key, {}))
-                for part, array in zip(_PARTS, _arrays(of_run), strict=True):
-                    _write(content, f"{number}.{part}", array)
-        self._keys = {key: number for number, key in enumerate(keys)}
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def identity_of(self, location: str, keys: Sequence[str]) -> str:
+        """Return what the run was when its columns were read; empty unless it has all of these."""
+        with self._used() as database:
+            run, identity = self._run(location)
+            ids = [self._id(run, key) for key in keys]
+            query = f"select count(*) from series where id in ({_among(ids)})"  # noqa: S608 - question marks
+            (found,) = database.execute(query, ids).fetchone()
+        return identity if found == len(ids) else ""
+
+    def columns_of(self, location: str, keys: Sequence[str]) -> dict[str, Values]:
+        """Return the columns of a run that has them."""
+        with self._used() as database:
+            run, _ = self._run(location)
+            key_of = {self._id(run, key): key for key in keys}
+            columns = "id, checksum, steps, numbers"
+            query = f"select {columns} from series where id in ({_among(key_of)})"  # noqa: S608 - likewise
+            found = database.execute(query, [*key_of]).fetchall()
+            if len(found) < len(keys):
+                raise sqlite3.DatabaseError("a series is missing")
+            return {key_of[number]: _values(*parts) for number, *parts in found}
+
+    def keep(self, location: str, identity: str, columns: Mapping[str, Values]) -> None:
+        """Write the columns of a run; those that it had when it was another one are deleted."""
+        with self._used("begin immediate") as database:
+            run, known = self._run(location)
+            if identity != known:
+                all_keys = (run * _MOST_KEYS, (run + 1) * _MOST_KEYS)
+                database.execute("delete from series where id >= ? and id < ?", all_keys)
+                database.execute("insert or ignore into runs (location) values (?)", (location,))
+                database.execute("update runs set identity = ? where location = ?", (identity, location))
+                run, _ = self._run(location)
+            database.executemany("insert or ignore into keys (name) values (?)", ((key,) for key in columns))
+            database.executemany(
+                "insert or replace into series values (?, ?, ?, ?)",
+                [(self._id(run, key), *_parts(values)) for key, values in columns.items()],
+            )
+
+    def _run(self, location: str) -> tuple[int, str]:
+        """Return the id of a run, and what it was; 0 of an unknown one."""
+        query = "select id, identity from runs where location = ?"
+        return self._database.execute(query, (location,)).fetchone() or (0, "")
+
+    def _id(self, run: int, key: str) -> int:
+        """Return the id of a series; that of none if the key is unknown."""
+        if key not in self._keys:
+            found = self._database.execute("select id from keys where name = ?", (key,)).fetchone()
+            if found is None:
+                return -1
+            self._keys[key] = found[0]
+        return run * _MOST_KEYS + self._keys[key]
+
+    @contextmanager
+    def _used(self, begin: str = "begin") -> Iterator[sqlite3.Connection]:
+        """Do everything in one transaction: the file is locked once."""
+        with self._using:
+            try:
+                with self._database:  # commits, or rolls back
+                    self._database.execute(begin)
+                    yield self._database
+            except sqlite3.Error as error:
+                self._keys.clear()  # the id of one may have been taken back
+                raise SMDebugCustomerError(
+                    f"The series in {self._file} cannot be used ({error}). "
+                    "Delete the file: it is made again from the runs"
+                ) from None
 
 
-def _known(column: KeptColumn | None) -> Iterator[tuple[str, tuple[str, Values]]]:
-    if column is not None:
-        for run, place in column.place_of.items():
-            yield run, (column.identities[place], column.of(run))
-
-
-def _arrays(of_run: Mapping[str, tuple[str, Values]]) -> Iterable[NDArray[np.generic]]:
-    columns = [values for _, values in of_run.values()]
-    lengths = [len(values.steps) for values in columns]
-    return (
-        np.array(list(of_run), dtype=np.str_),
-        np.array([identity for identity, _ in of_run.values()], dtype=np.str_),
-        np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
-        np.concatenate([np.empty(0, np.int64), *(values.steps for values in columns)]),
-        np.concatenate([np.empty(0), *(values.values for values in columns)]),
-    )
-
-
-def _write(content: zipfile.ZipFile, name: str, array: NDArray[np.generic]) -> None:
-    with content.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _keys_in(place: Path) -> dict[str, int]:
+def _opened(file: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(file, timeout=_WAIT, check_same_thread=False)
     try:
-        with place.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            return {key: number for number, key in enumerate(content["keys"].tolist())}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return {}
+        database.executescript(_BEGIN)
+        for table in ("runs", "keys", "series"):
+            database.execute(f"select * from {table} limit 1").fetchone()  # noqa: S608 - a name from here
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _refuse_foreign(file: Path) -> None:
+    """Raise `SMDebugCustomerError` for a file of something else: it must not be written to."""
+    if not file.exists():
+        return
+    with file.open("rb") as content:
+        begin = content.read(len(_MAGIC))
+    if begin and begin != _MAGIC:
+        raise SMDebugCustomerError(
+            f"{file} is no file of series: name another with --journal, or delete it if nobody needs it"
+        )
+
+
+def _parts(values: Values) -> tuple[int, bytes, bytes]:
+    steps, numbers = (part.tobytes() for part in values)
+    return crc32(numbers, crc32(steps)), steps, numbers
+
+
+def _values(checksum: int, steps: bytes, numbers: bytes) -> Values:
+    if crc32(numbers, crc32(steps)) != checksum:
+        raise sqlite3.DatabaseError("a series is damaged")
+    return Values(np.frombuffer(steps, np.int64), np.frombuffer(numbers, np.float64))
+
+
+def _among(ids: Collection[int]) -> str:
+    return ",".join("?" * len(ids))
