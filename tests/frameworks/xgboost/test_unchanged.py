@@ -1,6 +1,7 @@
 """XGBoost scripts that know nothing of a hook."""
 
 import numpy as np
+import pytest
 import xgboost
 
 import smdebug
@@ -9,6 +10,7 @@ from tests.frameworks.scripts import watched
 
 SCRIPT = """
 import numpy as np
+import pytest
 import xgboost
 values = np.random.default_rng(0).random((40, 3))
 rows = xgboost.DMatrix(values, label=values[:, 0] > 0.5)
@@ -57,3 +59,33 @@ def test_what_only_another_framework_can_do_is_said_and_left_out(tmp_path, caplo
         xgboost.train({"objective": "binary:logistic"}, rows, 2, evals=[(rows, "train")], verbose_eval=False)
     assert "compute_twice does nothing for a training of XGBoost" in caplog.text
     assert smd.create_trial(str(tmp_path / "run")).loaded_all_steps
+
+
+def test_what_is_logged_after_a_training_is_kept_with_it(tmp_path):
+    rows = xgboost.DMatrix(np.random.default_rng(0).random((20, 3)), label=np.arange(20) % 2)
+    with smdebug.start(tmp_path / "run") as watching:
+        for accuracy in (0.25, 0.75):
+            xgboost.train(
+                {"objective": "binary:logistic"}, rows, 3, evals=[(rows, "train")], verbose_eval=False
+            )
+            smdebug.log(accuracy=accuracy)
+            assert [smd.create_trial(run).loaded_all_steps for run in watching.runs[:-1]] == [
+                True for _ in watching.runs[:-1]
+            ]
+    found = [smd.create_trial(run) for run in watching.runs]
+    assert [list(trial.series("accuracy").values) for trial in found] == [[0.25], [0.75]]
+    assert [list(trial.series("accuracy").steps) for trial in found] == [[2], [2]]
+    assert all(trial.loaded_all_steps for trial in found)
+
+
+def test_a_training_that_fails_ends_its_run_at_once(tmp_path):
+    rows = xgboost.DMatrix(np.random.default_rng(0).random((20, 3)), label=np.arange(20) % 2)
+
+    class Fails(xgboost.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            raise ArithmeticError("on purpose")
+
+    with smdebug.start(tmp_path / "run") as watching:
+        with pytest.raises(ArithmeticError):
+            xgboost.train({"objective": "binary:logistic"}, rows, 3, callbacks=[Fails()])
+        assert smd.create_trial(watching.runs[0]).state == "failed"

@@ -1,10 +1,14 @@
-"""Watching an unchanged XGBoost script: each `xgboost.train` and `xgboost.cv` is a run."""
+"""Watching an unchanged XGBoost script: each `xgboost.train` and `xgboost.cv` is a run.
+
+What is logged after a training belongs to it: its run ends when the next one begins, or with the process.
+"""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import xgboost
@@ -16,6 +20,8 @@ from smdebug.xgboost.hook import Hook
 
 MakeHook = Callable[[Any], Any]
 _FOLDS = {"train": "training", "test": "validation"}  # the names under which cv reports its folds
+_trained: list[Hook] = []
+"""The hook of the training that ended last, whose run is open for what is logged of it."""
 
 
 def watch(make_hook: MakeHook) -> None:
@@ -38,6 +44,7 @@ def _watched(train: Callable[..., Any], make_hook: MakeHook, *, folds: bool) -> 
         callbacks = list(kwargs.get("callbacks") or [])
         if any(isinstance(callback, Hook) for callback in callbacks):
             return train(params, dtrain, *args, **kwargs)
+        _end_runs_of(_trained)
         try:
             hook = make_hook(Hook)
         except (SMDebugError, RuntimeError, OSError) as error:
@@ -51,10 +58,20 @@ def _watched(train: Callable[..., Any], make_hook: MakeHook, *, folds: bool) -> 
             hook.evaluated.update(_FOLDS)
         else:
             _note_data(hook, dtrain, list(kwargs.get("evals") or ()))
-        with hook:
-            return train(params, dtrain, *args, **{**kwargs, "callbacks": [*callbacks, hook]})
+        with ExitStack() as stack:
+            stack.enter_context(hook)
+            trained = train(params, dtrain, *args, **{**kwargs, "callbacks": [*callbacks, hook]})
+            stack.pop_all()
+        _end_runs_of(_trained)  # of trainings within this one
+        _trained.append(hook)
+        return trained
 
     return watched
+
+
+def _end_runs_of(hooks: list[Hook]) -> None:
+    while hooks:
+        hooks.pop().close()
 
 
 def _note_data(hook: Hook, dtrain: Any, evals: list[tuple[Any, Any]]) -> None:
