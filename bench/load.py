@@ -155,7 +155,7 @@ class BesideBacktest:
             [f"s3://{self._aws.bucket}/old"],
             self._account,
             Options(journal=self._journal),
-            DeployedOptions(pause=partial(time.sleep, 1)),
+            DeployedOptions(may_slow_live_runs=True, pause=partial(time.sleep, 1)),
         )
 
     def _judges_at_once(self) -> bool:

@@ -23,7 +23,9 @@ _CONTEXT = {
 
 OPTIONAL = {
     "`account_concurrency` of 120 or more": Settings(account_concurrency=1000),
-    "`backtests_at_once` and `nightly_backtest`": Settings(backtests_at_once=2, nightly_backtest=True),
+    "`backtests_at_once` and `nightly_backtest`": Settings(
+        backtests_at_once=2, nightly_backtest=True, account_concurrency=40
+    ),
     "`batch_queues`": Settings(batch_queues=("training",)),
 }
 """Settings that add permissions, by how the page calls them."""

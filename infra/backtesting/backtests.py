@@ -13,6 +13,7 @@ from constructs import Construct
 
 from infra import names
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
+from infra.backtesting.share import slows_live_runs
 from infra.custom_rules import NARROWED, CustomRules
 from infra.evaluation_workflow import definition
 from infra.events.event_rule import EventRule
@@ -65,6 +66,7 @@ class Backtests(Construct):
             "at_once": settings.backtests_at_once,
             "memory_mb": settings.memory_mb,
             "bundles": self._keeps_bundles,
+            "slows_live_runs": slows_live_runs(settings.backtests_at_once, settings.account_concurrency),
         }
         self.capacity = json.dumps(capacity, sort_keys=True)
         self.functions = [self.judge, self.prepare, self.sandbox, self.keep]

@@ -37,7 +37,8 @@ NOT_SHOWN = {
 
 @pytest.fixture(scope="module")
 def aws():
-    with LocalAws({"backtests_at_once": 2, "nightly_backtest": True}) as aws, aws.as_default():
+    settings = {"backtests_at_once": 2, "nightly_backtest": True, "account_concurrency": 40}
+    with LocalAws(settings) as aws, aws.as_default():
         for number in range(4):
             jump = 5.0 + number if number % 3 == 0 else 1.0
             losses = [2.0, 1.9, 1.8 * jump, *[1.7 * jump] * 5]

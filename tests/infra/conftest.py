@@ -177,6 +177,7 @@ def zone_settings() -> Settings:
         webhook_secret="pager",
         backtests_at_once=2,
         nightly_backtest=True,
+        account_concurrency=40,
     )
 
 

@@ -16,7 +16,7 @@ MACHINE = "AWS::StepFunctions::StateMachine"
 
 @pytest.fixture(scope="module")
 def stack(synthesize: Callable[..., Stack]) -> Stack:
-    return synthesize(Settings(backtests_at_once=2, nightly_backtest=True))
+    return synthesize(Settings(backtests_at_once=2, nightly_backtest=True, account_concurrency=40))
 
 
 def role_of(stack: Stack, function: str) -> str:
@@ -108,12 +108,26 @@ def test_bundles_expire(synthesize: Callable[..., Stack], days: int, kept: int):
         ({"backtests_at_once": 3}, "use at most 2"),
         ({"backtests_at_once": 600, "account_concurrency": 1000}, "use at most 500"),
         ({"nightly_backtest": True}, "set backtests_at_once"),
+        ({"backtests_at_once": 2, "nightly_backtest": True}, "would slow down live runs.*of 40 or more"),
         ({"backtests_at_once": 2, "nightly_budget": 0}, "outside 1 to 10000"),
     ],
 )
 def test_settings_that_do_not_fit_say_what_to_write(settings: dict[str, object], problem: str):
     with pytest.raises(SettingsError, match=problem):
         Settings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("account", "slows"), [(10, True), (39, True), (40, False), (1000, False)])
+def test_whoever_starts_a_backtest_learns_whether_it_slows_live_runs(
+    synthesize: Callable[..., Stack], account: int, slows: bool
+):
+    stack = synthesize(Settings(backtests_at_once=2, account_concurrency=account))
+    (capacity,) = (
+        json.loads(output["Value"])
+        for name, output in stack.template["Outputs"].items()
+        if "BacktestCapacity" in name
+    )
+    assert capacity["slows_live_runs"] is slows
 
 
 def test_backtests_leave_half_of_the_account_to_live_runs():

@@ -112,7 +112,7 @@ OF_BACKTESTS = {"judge_runs", "keep_verdicts", "plan_nightly", "prepare_backtest
 
 
 def test_functions_of_backtests_get_every_variable_that_their_handlers_read(synthesize: Callable[..., Stack]):
-    stack = synthesize(Settings(backtests_at_once=2, nightly_backtest=True))
+    stack = synthesize(Settings(backtests_at_once=2, nightly_backtest=True, account_concurrency=40))
     functions = stack.of("AWS::Lambda::Function").values()
     of_handler = {function["Handler"].split(".")[-2]: function for function in functions}
     for handler in each(OF_BACKTESTS, at_least=4):

@@ -23,6 +23,7 @@ from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import Row
+from smdebug.cli.runs.backtest_deployed import in_words
 from smdebug.exceptions import SMDebugValueError
 from smdebug.runs.conditions import parse_condition
 from smdebug.service.backtests import Execution
@@ -160,6 +161,22 @@ def test_what_costs_more_than_the_budget_is_not_started(account, runs):
     with pytest.raises(SMDebugValueError, match=r"the budget is \$0\.00: choose fewer runs"):
         ask(account, BUILT_IN, runs, budget=1e-9)
     assert not account.executions
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_where_it_would_slow_live_runs_it_is_started_only_if_that_was_asked_for(account, runs):
+    account.capacity = {**account.capacity, "slows_live_runs": True}
+    with pytest.raises(SMDebugValueError, match="2 calls of a backtest slow down live runs: ask AWS for"):
+        ask(account, BUILT_IN, runs)
+    assert not account.executions
+    estimated = ask(account, BUILT_IN, runs, is_dry=True)
+    assert in_words(estimated).endswith("live runs are slowed down meanwhile")
+    assert ask(account, BUILT_IN, runs, may_slow_live_runs=True).runs == 4
+
+
+@pytest.mark.usefixtures("judged_here")
+def test_where_it_slows_nothing_it_says_nothing(account, runs):
+    assert "live runs" not in in_words(ask(account, BUILT_IN, runs, is_dry=True))
 
 
 @pytest.mark.usefixtures("a_run_each", "judged_here")

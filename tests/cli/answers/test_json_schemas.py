@@ -54,7 +54,7 @@ def test_an_answer_of_another_form_is_noticed(command, wrong, where):
 @pytest.mark.parametrize("number", [0.5, 3, "NaN", "Infinity", "-Infinity", None])
 def test_a_number_that_json_lacks_is_text(number):
     answer = {"runs": 1, "chunks": 1, "steps": 1, "dollars": number, "seconds": 1.0}
-    answer |= {"bundled": 0, "dollars_bundled": 0.1, "writes_bundles": True}
+    answer |= {"bundled": 0, "dollars_bundled": 0.1, "writes_bundles": True, "slows_live_runs": False}
     assert bool(problems_of("backtest", answer)) == (number is None)
 
 

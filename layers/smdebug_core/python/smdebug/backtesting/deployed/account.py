@@ -29,6 +29,7 @@ from smdebug.backtesting.deployed.plan import (
     chunks_of,
     estimate,
     refuse_expensive,
+    refuse_slowing,
     rows_folder,
     rules_counted,
 )
@@ -58,6 +59,8 @@ class DeployedOptions:
     """Dollars: a plan that costs more is refused, and no chunk is begun once they are spent."""
     is_dry: bool = False
     """Whether to estimate only."""
+    may_slow_live_runs: bool = False
+    """Whether to start in an account so small that live runs are slowed down meanwhile."""
     pause: Callable[[], Any] = field(default=lambda: time.sleep(2))
     """Waits until the execution is looked at again."""
     begun: Callable[[str, Estimate], Any] = lambda name, estimated: None
@@ -106,6 +109,8 @@ def backtest_in_account(
         ended: Execution | None = None
         if chunks:
             refuse_expensive(estimated, deployed.budget)
+            if not deployed.may_slow_live_runs:
+                refuse_slowing(capacity)
             name = begun.new(digest)
             priced = [(chunk, _price(chunk, rules, capacity, task)) for chunk in chunks]
             write_task(account.bucket, name, task, priced)

@@ -156,10 +156,17 @@ class Capacity:
     at_once: int
     memory_mb: int
     keeps_bundles: bool = True
+    slows_live_runs: bool = False
+    """Whether the account is so small that live runs miss the calls of a backtest."""
 
     @classmethod
     def from_dict(cls, payload: Mapping[str, Any]) -> Capacity:
-        return cls(int(payload["at_once"]), int(payload["memory_mb"]), bool(payload.get("bundles", True)))
+        return cls(
+            int(payload["at_once"]),
+            int(payload["memory_mb"]),
+            keeps_bundles=bool(payload.get("bundles", True)),
+            slows_live_runs=bool(payload.get("slows_live_runs", False)),
+        )
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,8 @@ class Estimate:
     """What it would cost if all of them had one."""
     writes_bundles: bool = False
     """Whether this backtest writes the others, so that the next one costs that much."""
+    slows_live_runs: bool = False
+    """Whether live runs are slowed down meanwhile, as the account is small."""
 
     @property
     def saves_the_next(self) -> float:
@@ -215,6 +224,7 @@ def estimate(chunks: Iterable[Chunk], rules: int, capacity: Capacity, *, custom:
         sum(run.is_bundled for run in runs),
         bundled.dollars(capacity.memory_mb, custom=custom, chunks=len(works)),
         writes_bundles=capacity.keeps_bundles and not custom,
+        slows_live_runs=capacity.slows_live_runs,
     )
 
 
@@ -227,6 +237,16 @@ def refuse_expensive(estimated: Estimate, budget: float) -> None:
             f"This backtest is estimated at ${estimated.dollars:,.2f}{later}, "
             f"and the budget is ${budget:,.2f}: "
             "choose fewer runs with --where, --since or --limit, or set --budget"
+        )
+
+
+def refuse_slowing(capacity: Capacity) -> None:
+    """Raise `SMDebugValueError` if live runs would be slowed down."""
+    if capacity.slows_live_runs:
+        raise SMDebugValueError(
+            f"The account is so small that {capacity.at_once} calls of a backtest slow down live runs: "
+            "ask AWS for a higher quota of concurrent executions, which is free, and deploy again, or give "
+            "--slow-live-runs when nothing trains"
         )
 
 

@@ -160,6 +160,9 @@ class BacktestEstimate(TypedDict):
     writes_bundles: Annotated[
         bool, "whether this backtest writes the others, so that the next one costs that"
     ]
+    slows_live_runs: Annotated[
+        bool, "whether the account is so small that live runs are slowed down meanwhile"
+    ]
 
 
 class BacktestCancelled(TypedDict):

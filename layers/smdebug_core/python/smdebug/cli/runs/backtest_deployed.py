@@ -29,6 +29,7 @@ class AccountChoice:
     deployed: bool
     dry_run: bool
     budget: float
+    slow_live_runs: bool
     cancel: bool
     collect: str | None
     stack: str | None
@@ -68,6 +69,11 @@ def deployed_options(function: F) -> F:
                 show_default=True,
                 metavar="DOLLARS",
                 help="Spend no more on --deployed.",
+            ),
+            click.option(
+                "--slow-live-runs",
+                is_flag=True,
+                help="Start --deployed even in an account so small that live runs are slowed down.",
             ),
             click.option("--cancel", is_flag=True, help="Cancel the backtest that --deployed has started."),
             click.option(
@@ -114,7 +120,9 @@ def in_the_account(
     def begun(name: str, estimated: Estimate) -> None:
         click.echo(f"{in_words(estimated)}. Started as {name}", err=True)
 
-    deployed = DeployedOptions(budget=choice.budget, is_dry=choice.dry_run, begun=begun)
+    deployed = DeployedOptions(
+        budget=choice.budget, is_dry=choice.dry_run, may_slow_live_runs=choice.slow_live_runs, begun=begun
+    )
     try:
         found = backtest_in_account(question, places, account, options, deployed)
     except KeyboardInterrupt:
@@ -143,6 +151,7 @@ def in_words(estimated: Estimate) -> str:
         f"{counted(estimated.runs, 'run')} with {counted(estimated.steps, 'index file')} in "
         f"{counted(estimated.chunks, 'call')}: about ${estimated.dollars:,.2f}, within "
         f"{_time(estimated.seconds)}; {bundles}"
+        f"{'; live runs are slowed down meanwhile' if estimated.slows_live_runs else ''}"
     )
 
 
