@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from functions.environment import (
@@ -43,7 +43,6 @@ def world(given: type[IndexAccess]) -> World:
     """Return the world of a function with that environment; ports it was not given refuse every call."""
     from functions.adapters.aws import ObjectsInS3, SystemClock
     from functions.step_index import StepIndex
-    from smdebug.storage import open_storage
 
     environment = given.read(os.environ)
     return World(
@@ -53,16 +52,15 @@ def world(given: type[IndexAccess]) -> World:
         checks=_checks(environment),
         schedules=_schedules(environment),
         clock=SystemClock(),
-        open_run=lambda run: open_storage(f"s3://{run}"),
+        open_run=opened,
         lender=_lender(environment),
         settings=settings(environment),
         readers=_readers(),
     )
 
 
-@lru_cache(maxsize=8)
 def opened(run: str) -> Storage:
-    """Return the storage of a run, with its connections kept for the next call."""
+    """Return the storage of a run, or of a whole bucket."""
     from smdebug.storage import open_storage
 
     return open_storage(f"s3://{run}")
@@ -128,7 +126,6 @@ def backtest_ports() -> BacktestPorts:
     from functions.adapters.aws import CredentialsOfRole, SystemClock
     from functions.backtests.ports import BacktestPorts
     from functions.backtests.spending import PurseInTable
-    from smdebug.storage import open_storage
 
     lends = "SMDEBUG_BACKTEST_ROLE" in os.environ
     given = SandboxedBacktestEnvironment if lends else BacktestEnvironment
@@ -136,7 +133,7 @@ def backtest_ports() -> BacktestPorts:
     clock = SystemClock()
     role = environment.reading_role if isinstance(environment, SandboxedBacktestEnvironment) else ""
     return BacktestPorts(
-        open_storage(f"s3://{environment.bucket}"),
+        opened(environment.bucket),
         PurseInTable(_items_in(environment), clock.now),
         clock,
         CredentialsOfRole(role, lambda: client("sts")) if role else _NotGiven("credentials to lend"),
@@ -159,11 +156,10 @@ def nightly_ports() -> NightlyPorts:
     from functions.backtests.nightly import NightlyPorts
     from smdebug.backtesting.deployed.plan import Capacity
     from smdebug.service.step_index.formats import ReadableItems
-    from smdebug.storage import open_storage
 
     environment = NightlyEnvironment.read(os.environ)
     return NightlyPorts(
-        open_storage(f"s3://{environment.bucket}"),
+        opened(environment.bucket),
         ReadableItems(_items_in(environment)),
         Workflows(environment.machine, lambda: client("stepfunctions")),
         SystemClock(),

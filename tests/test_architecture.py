@@ -282,6 +282,7 @@ def test_boto3_is_known_to_the_s3_storage_the_actions_and_the_service_alone():
     }
     assert knowing == {
         "storage/s3.py",
+        "storage/s3_clients.py",
         "storage/s3_errors.py",
         "service/aws.py",
         "compatibility/access_files.py",

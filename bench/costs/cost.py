@@ -35,7 +35,7 @@ from smdebug.service.step_index import items
 from smdebug.service.step_index.item_reader import Item
 from smdebug.service.step_index.items import token_of
 from smdebug.storage.memory import MemoryStorage
-from smdebug.storage.s3 import REQUESTS_AT_A_TIME
+from smdebug.storage.s3_clients import REQUESTS_AT_A_TIME
 from tests.functions.deployed_settings import KEPT_FOR, settings
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld

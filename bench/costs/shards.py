@@ -17,7 +17,7 @@ from bench.costs.bill import LOG_EVENT, LOG_LINES, Bill
 from functions.evaluation.reading_shards import read_shard
 from infra.settings import Settings
 from smdebug.storage import Storage
-from smdebug.storage.s3 import REQUESTS_AT_A_TIME
+from smdebug.storage.s3_clients import REQUESTS_AT_A_TIME
 
 INVOKING = 0.03  # seconds: what calling a warm function takes beside the function itself
 READER_GB = 0.5

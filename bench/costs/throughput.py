@@ -39,7 +39,7 @@ from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
 from functions.world import AppSettings, NoReaders
 from smdebug.service.step_index.item_reader import Item
-from smdebug.storage.s3 import REQUESTS_AT_A_TIME
+from smdebug.storage.s3_clients import REQUESTS_AT_A_TIME
 from tests.functions.deployed_settings import KEPT_FOR
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld

@@ -20,9 +20,9 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.writing.step_writer import StepWriter
-from smdebug.storage import ByteSpan, landing, open_storage
-from smdebug.storage import s3 as s3_module
+from smdebug.storage import ByteSpan, landing, open_storage, s3_clients
 from smdebug.storage.s3 import S3Storage
+from tests.support.mocked_aws import new_clients_of_s3
 
 KEY = "events/000000000000/000000000000_worker_0.tfevents"
 MB = 1 << 20
@@ -120,15 +120,16 @@ def test_without_boto3_the_extra_is_named(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "boto3.session", None)
-    with pytest.raises(SMDebugCustomerError, match=r"pip install .*\[aws\]"):
+    with new_clients_of_s3(), pytest.raises(SMDebugCustomerError, match=r"pip install .*\[aws\]"):
         S3Storage("bucket").read("x")
 
 
 def test_the_client_is_created_on_first_use_once_for_all_threads(s3, bucket, monkeypatch):
     made = []
-    make = s3_module._make_client
-    monkeypatch.setattr(s3_module, "_make_client", lambda given: made.append(1) or make(given))
-    run = open_storage(f"s3://{bucket}/run")
+    make = s3_clients._make_client
+    monkeypatch.setattr(s3_clients, "_make_client", lambda given: made.append(1) or make(given))
+    with new_clients_of_s3():
+        run = open_storage(f"s3://{bucket}/run")
     assert not made
     threads = [threading.Thread(target=run.write, args=(f"x{number}", b"")) for number in range(8)]
     for thread in threads:
@@ -142,11 +143,25 @@ def test_the_client_is_created_on_first_use_once_for_all_threads(s3, bucket, mon
     assert config.retries["mode"] == "standard"
 
 
-def test_a_copy_for_another_process_has_a_client_of_its_own(run):
+def test_places_share_a_client_until_the_settings_of_aws_change(bucket, monkeypatch, tmp_path):
+    credentials = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    run = open_storage(f"s3://{bucket}/run")
+    assert open_storage(f"s3://{bucket}/other")._client is run._client
+    credentials.write_text("[default]\naws_access_key_id = renewed\naws_secret_access_key = x\n")
+    renewed = open_storage(f"s3://{bucket}/run")
+    assert renewed._client is not run._client
+    assert open_storage(f"s3://{bucket}/other")._client is renewed._client
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+    assert open_storage(f"s3://{bucket}/run")._client.meta.region_name == "eu-west-3"
+
+
+def test_a_copy_uses_the_client_of_its_process_and_not_one_that_was_passed_in(s3, bucket):
+    run = S3Storage(bucket, "run", s3)
     run.write("x", b"1")
     copy = pickle.loads(pickle.dumps(run))
     assert copy.read("x") == b"1"
-    assert copy._client is not run._client
+    assert copy._client is open_storage(f"s3://{bucket}")._client is not s3
     assert copy.location == run.location
 
 

@@ -25,8 +25,17 @@ def mocked_aws(region: str = "us-east-1", **config: Any) -> Iterator[None]:
     with patch.dict(os.environ, {**CREDENTIALS, "AWS_DEFAULT_REGION": region}), services_read_once():
         for name in ("AWS_PROFILE", "AWS_REGION"):
             os.environ.pop(name, None)
-        with mock_aws(config=config):
+        with mock_aws(config=config), new_clients_of_s3():
             yield
+
+
+@contextmanager
+def new_clients_of_s3() -> Iterator[None]:
+    """Have places in buckets share only clients that are made from now on."""
+    from smdebug.storage import s3_clients
+
+    with patch.object(s3_clients, "_clients_under", cache(s3_clients._clients_under.__wrapped__)):
+        yield
 
 
 @contextmanager

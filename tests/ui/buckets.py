@@ -35,21 +35,19 @@ def copy_run(client: Any, folder: Any, bucket: str, prefix: str) -> None:
 @contextmanager
 def requests_to_s3() -> Iterator[list[tuple[str, str]]]:
     """Yield the requests that are made meanwhile: the operation, and its key or prefix."""
-    from smdebug.storage.s3 import S3Storage
+    from smdebug.storage import s3_clients
+    from tests.support.mocked_aws import new_clients_of_s3
 
     seen: list[tuple[str, str]] = []
-    made = S3Storage._new_client
+    make = s3_clients._make_client
 
-    def noting(self: Any) -> Any:
-        client = made(self)
-        if not getattr(client, "is_noted", False):
-            client.is_noted = True
+    def note(params: Any, model: Any, **_: Any) -> None:
+        seen.append((model.name, params.get("Key") or params.get("Prefix", "")))
 
-            def note(params: Any, model: Any, **_more: Any) -> None:
-                seen.append((model.name, params.get("Key") or params.get("Prefix", "")))
-
-            client.meta.events.register("provide-client-params.s3", note)
+    def noting(given: Any) -> Any:
+        client = make(given)
+        client.meta.events.register("provide-client-params.s3", note)
         return client
 
-    with patch.object(S3Storage, "_new_client", noting):
+    with new_clients_of_s3(), patch.object(s3_clients, "_make_client", noting):
         yield seen

@@ -23,7 +23,7 @@ from smdebug.backtesting.deployed.plan import (
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import judge
 from smdebug.backtesting.question import Question
-from smdebug.storage import s3
+from smdebug.storage import s3_clients
 from tests.backtesting.many_runs import make_run
 from tests.support.mocked_aws import mocked_aws
 
@@ -39,7 +39,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     seen: Counter[str] = Counter()
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", str(KEYS_OF_LISTING))
     monkeypatch.setattr(plan, "KEYS_OF_LISTING", KEYS_OF_LISTING)
-    make = s3._make_client
+    make = s3_clients._make_client
 
     def made(given: Any) -> Any:
         client = make(given)
@@ -50,7 +50,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         client.meta.events.register("before-call.s3", note)
         return client
 
-    monkeypatch.setattr(s3, "_make_client", made)
+    monkeypatch.setattr(s3_clients, "_make_client", made)
     with mocked_aws():
         boto3.client("s3").create_bucket(Bucket="runs")
         yield seen

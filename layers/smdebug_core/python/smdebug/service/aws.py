@@ -205,7 +205,7 @@ def default_clients() -> Clients:
         raise SMDebugCustomerError(
             f"Querying a deployed debugger needs boto3: {install_command('aws')}"
         ) from error
-    from smdebug.storage.s3 import region
+    from smdebug.storage.s3_clients import region
 
     patient = Config(retries={"mode": "standard", "max_attempts": 6}, connect_timeout=10, read_timeout=60)
     session: Any = Session(region_name=region())

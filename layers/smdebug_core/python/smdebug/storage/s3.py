@@ -8,21 +8,18 @@ failed upload.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import (
     ObjectMissing,
-    SMDebugCustomerError,
     SMDebugValueError,
     StorageUnavailable,
 )
-from smdebug.extras import install_command
 from smdebug.storage.base import S3_SCHEME, Buffer, ByteSpan, Sink
 from smdebug.storage.keys import checked_key, checked_prefix, checked_span, checked_start, is_key
 from smdebug.storage.landing import Landing
+from smdebug.storage.s3_clients import REQUESTS_AT_A_TIME, Clients, shared_clients
 from smdebug.storage.s3_errors import RangeEmpty, translated
 from smdebug.storage.s3_upload import S3Sink
 from smdebug.storage.versions import Version
@@ -31,14 +28,12 @@ if TYPE_CHECKING:
     from botocore.client import BaseClient
 
 PIECE = 4 << 20
-REQUESTS_AT_A_TIME = 32
 
 
 class S3Storage:
     """Objects under one `s3://bucket/prefix/`, keys relative to that prefix.
 
-    The client is made on first use, and again in a forked or spawned process, since processes must not share
-    connections. There, a client that was passed in is replaced by one for the same endpoint and region.
+    Without a client of its own it shares one with all places that are opened under the same settings of AWS.
     """
 
     def __init__(self, bucket: str, prefix: str = "", client: BaseClient | None = None):
@@ -49,9 +44,7 @@ class S3Storage:
             raise SMDebugValueError(f"{prefix!r} cannot be the prefix of a run on S3: {problem}")
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
-        self._given = client
-        self._owner = os.getpid()
-        self._clients: dict[int, Any] = {self._owner: client} if client else {}
+        self._clients = shared_clients() if client is None else Clients(client)
 
     @classmethod
     def at(cls, path: str, client: BaseClient | None = None) -> S3Storage:
@@ -61,15 +54,6 @@ class S3Storage:
 
     def __repr__(self) -> str:
         return f"S3Storage({self._bucket!r}, {self._prefix!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            "_bucket": self._bucket,
-            "_prefix": self._prefix,
-            "_given": None,
-            "_clients": {},
-            "_owner": 0,
-        }
 
     @property
     def location(self) -> str:
@@ -187,16 +171,7 @@ class S3Storage:
 
     @property
     def _client(self) -> Any:
-        client = self._clients.get(os.getpid())
-        return client if client is not None else self._new_client()
-
-    def _new_client(self) -> Any:
-        with _making_clients:
-            process = os.getpid()
-            if process not in self._clients:
-                meta = self._given.meta if self._given is not None else None
-                self._clients = {process: _make_client(meta)}
-            return self._clients[process]
+        return self._clients.of_this_process()
 
     def _request(self, key: str) -> dict[str, Any]:
         return {"Bucket": self._bucket, "Key": self._prefix + checked_key(key)}
@@ -221,36 +196,6 @@ class S3Storage:
         return response
 
 
-def region() -> str | None:
-    """Return `AWS_REGION`, which other AWS tools know and boto3 does not; None leaves it to boto3."""
-    return os.environ.get("AWS_REGION") or None
-
-
-def _make_client(given: Any) -> Any:
-    try:
-        from boto3.session import Session
-        from botocore.config import Config
-    except ImportError as error:
-        raise SMDebugCustomerError(f"Runs on S3 need boto3: {install_command('aws')}") from error
-    config = Config(
-        retries={"mode": "standard", "max_attempts": 6},
-        max_pool_connections=2 * REQUESTS_AT_A_TIME,
-        connect_timeout=10,
-        read_timeout=60,
-        tcp_keepalive=True,
-    )
-    with translated("s3", "read"):
-        # A new session: two threads must not use the default one at once.
-        if given is None:
-            return Session(region_name=region()).client("s3", config=config)
-        return Session().client(
-            "s3",
-            endpoint_url=given.endpoint_url,
-            region_name=given.region_name,
-            config=given.config,
-        )
-
-
 def _problem_of_prefix(prefix: str) -> str:
     if "\0" in prefix:
         return "it contains a NUL"
@@ -261,12 +206,3 @@ def _problem_of_prefix(prefix: str) -> str:
     except UnicodeEncodeError:
         return "it is not valid Unicode"
     return ""
-
-
-def _renew_lock() -> None:
-    global _making_clients
-    _making_clients = threading.Lock()
-
-
-_making_clients = threading.Lock()
-os.register_at_fork(after_in_child=_renew_lock)  # the thread that held it is not in the child
