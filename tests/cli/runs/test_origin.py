@@ -36,7 +36,7 @@ def test_runs_of_a_folder_are_listed_with_what_differs(ask, runs):
     assert head.split() == [
         "run",
         "state",
-        "steps",
+        "step",
         "loss",
         "saved",
         "lr",

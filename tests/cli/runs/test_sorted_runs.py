@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import smdebug
@@ -66,8 +67,46 @@ def test_what_was_logged_is_a_column_and_can_be_searched(ask, runs):
 
 def test_columns_are_those_that_are_asked_for(ask, runs):
     head, *lines = ask("runs", runs, "--columns", "layers, accuracy,host", "--sort", "lr").out.splitlines()
-    assert head.split() == ["run", "state", "steps", "loss", "saved", "layers", "accuracy", "host"]
+    assert head.split() == ["run", "state", "step", "loss", "saved", "layers", "accuracy", "host"]
     assert lines[0].split()[0] == "run2"
+
+
+def rate_of(place, name, rates, **config):
+    with smdebug.Hook(str(place / name), config=config) as hook:
+        for rate in rates:
+            with hook.step():
+                hook.record_all({"loss": 1.0, "learning_rate": rate})
+
+
+def test_the_measured_learning_rate_is_the_lr_of_a_run_that_names_none(ask, tmp_path):
+    rate_of(tmp_path, "measured", [float(np.float32(1e-3))] * 3)
+    rate_of(tmp_path, "configured", [1e-2] * 3, lr=1e-2, seed=16777217)
+    assert names(ask("runs", tmp_path, "--where", "lr=1e-3", "--json")) == ["measured"]
+    assert names(ask("runs", tmp_path, "--where", "learning_rate=0.01", "--json")) == ["configured"]
+    assert names(ask("runs", tmp_path, "--where", "seed=16777216", "--json")) == []
+    _, *lines = ask("runs", tmp_path, "--columns", "lr").out.splitlines()
+    assert [line.split()[-1] for line in lines[:2]] == ["0.01", "0.001"]
+
+
+def test_a_configured_rate_that_the_optimizer_does_not_use_is_said(ask, tmp_path):
+    rate_of(tmp_path, "wrong", [1e-3] * 3, optimizer={"lr": "3e-4"}, batch=2)
+    rate_of(tmp_path, "same", [3e-4] * 3, lr=3e-4)
+    rate_of(tmp_path, "warming-up", [1e-5, 2e-5, 3e-5], lr=3e-4)
+    rate_of(tmp_path, "unnamed", [1e-3] * 3)
+    said = "The configuration says optimizer.lr 0.0003, but the optimizer uses 0.001"
+    assert [run["differs"] for run in ask("runs", tmp_path, "--json").json] == ["", "", "", said]
+    assert f"\nwrong: {said}\n" in ask("runs", tmp_path).out
+    assert f"\ndiffers: {said}\n" in ask("inspect", tmp_path / "wrong").out
+    assert "differs" not in ask("inspect", tmp_path / "same").out
+
+
+def test_the_step_is_the_last_one_of_the_training(ask, tmp_path):
+    with smdebug.Hook(str(tmp_path / "long")) as hook:
+        for _ in range(40):
+            with hook.step():
+                hook.record("loss", 1.0)
+    head, line, _ = ask("runs", tmp_path).out.splitlines()
+    assert (head.split()[2], line.split()[2]) == ("step", "39")
 
 
 @pytest.mark.parametrize("option", ["--sort=acuracy", "--columns=lr,acuracy"])

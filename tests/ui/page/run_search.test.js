@@ -42,10 +42,20 @@ const SEARCHES = {
   "problems>=2": ["second"],
   'note="a b"': ["first"],
   "nothing=1": [],
+  "learning_rate=0.001": [], // measured, which it was not
   "optimizer<3": [],
   "loss<": [], // not finished: a word
 };
 
 test("runs match by words, conditions and whether they fail", () => {
   for (const [search, names] of Object.entries(SEARCHES)) assert.deepEqual(found(search), names, search);
+});
+
+test("the measured learning rate is the lr of a run whose configuration names none", () => {
+  const measured = { ...RUNS[0], configuration: { seed: 16777217 }, metrics: { learning_rate: 0.0010000000474974513 } };
+  assert.ok(matcher("lr=1e-3")(measured));
+  assert.ok(matcher("lr<2e-3")(measured));
+  assert.ok(!matcher("lr=1.001e-3")(measured));
+  assert.ok(!matcher("seed=16777216")(measured));
+  assert.ok(!matcher("lr=1e-3")({ ...measured, configuration: { lr: 0.1 } }));
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,8 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 _LONGEST = 1000
+_ROUNDED = 1.2e-7
+_MEASURED: Mapping[str, tuple[str, ...]] = {"lr": ("learning_rate",)}
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -70,12 +73,18 @@ def parse_condition(text: str) -> Condition:
 
 
 def key_of(name: str, facts: Mapping[str, Any]) -> str | None:
-    """Return the full name that `name` means: itself, or the one name that ends with `.name`."""
-    if name in facts:
-        return name
-    lower = name.lower()
-    found = [key for key in facts if key.lower() == lower or key.lower().endswith(f".{lower}")]
-    return found[0] if len(found) == 1 else None
+    """Return the full name that `name` means: itself, or the one name that ends with `.name`.
+
+    `lr` is also `learning_rate`, which is measured where no configuration names it.
+    """
+    for known in (name, *_MEASURED.get(name.lower(), ())):
+        if known in facts:
+            return known
+        lower = known.lower()
+        found = [key for key in facts if key.lower() == lower or key.lower().endswith(f".{lower}")]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def refuse_unknown_names(conditions: Iterable[Condition], of_runs: Iterable[Mapping[str, Any]]) -> None:
@@ -102,7 +111,9 @@ def _is_equal(found: Any, value: str) -> bool:
         return _TRUTHS.get(value.casefold()) is found
     ours, theirs = _number(found), _number(value)
     if ours is not None and theirs is not None:
-        return ours == theirs
+        # A rate of 0.001 that was measured as float32 is 0.0010000000475.
+        are_whole = ours.is_integer() and theirs.is_integer()
+        return math.isclose(ours, theirs, rel_tol=0.0 if are_whole else _ROUNDED)
     return _text(found).casefold() == value.casefold()
 
 

@@ -17,7 +17,7 @@ from smdebug.files.notes.checkpoints import Checkpoint, last_before
 from smdebug.files.notes.origin import Origin
 from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
 from smdebug.runs.evaluation.diagnosing import diagnose, readable_checkpoints
-from smdebug.runs.metrics import last_metrics
+from smdebug.runs.metrics import last_metrics, unlike_configured
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import TrainingLoss, training_loss
@@ -43,6 +43,8 @@ class ListedRun:
     best_loss: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The last value of each number that was logged, and of the learning rate."""
+    differs: str = ""
+    """How the measured learning rate differs from the configured one; empty if it does not."""
     saved_at: datetime | None = None
     origin: Origin = field(default_factory=Origin)
     problems: tuple[str, ...] | None = None
@@ -166,13 +168,14 @@ def listed_run(path: str, name: str) -> ListedRun:
         steps = trial.steps()
     except SMDebugError as error:
         return ListedRun(path, name, state="unreadable", error=redacted_line(error))
-    problem, origin = "", None
+    problem, differs, origin = "", "", None
     loss: TrainingLoss | None = None
     metrics: dict[str, float] = {}
     try:
         origin = trial.origin
         loss = training_loss(trial)
         metrics = last_metrics(trial)
+        differs = unlike_configured(trial)
     except SMDebugError as error:
         problem = redacted_line(error)
     if trial.damaged_files:
@@ -192,6 +195,7 @@ def listed_run(path: str, name: str) -> ListedRun:
         loss=None if loss is None else loss.last,
         best_loss=None if loss is None else loss.best,
         metrics=metrics,
+        differs=differs,
         saved_at=None if saved is None else datetime.fromtimestamp(saved, UTC),
         origin=origin or Origin(),
         error=problem,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
 
-from smdebug.exceptions import SMDebugTypeError, TensorUnavailableForStep
+from smdebug.amounts import number
+from smdebug.exceptions import SMDebugError, SMDebugTypeError, TensorUnavailableForStep
 from smdebug.files.names import FIRST_LEARNING_RATE, LEARNING_RATES, SERIES, SYSTEM
 from smdebug.runs.training_loss import LOSSES, loss_name
 from smdebug.trials import Trial
@@ -13,6 +17,9 @@ from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
 METRICS = "metrics"
 LEARNING_RATE = "learning_rate"
 _SCALAR = "scalar/"
+_RATE_NAMES = ("lr", LEARNING_RATE)
+_ALIKE = 1e-3
+_KNOWN: WeakKeyDictionary[Trial, tuple[int, str]] = WeakKeyDictionary()
 
 
 def last_metrics(trial: Trial) -> dict[str, float]:
@@ -23,6 +30,22 @@ def last_metrics(trial: Trial) -> dict[str, float]:
     for _, rate in _last_values(trial, [FIRST_LEARNING_RATE], series):
         found.setdefault(LEARNING_RATE, rate)
     return found
+
+
+def unlike_configured(trial: Trial) -> str:
+    """Return a sentence that says so if the measured rate is another one than the configured; else "".
+
+    Only a rate that stays the same is compared: a schedule may well begin and end elsewhere.
+    """
+    count = len(trial.steps())
+    known = _KNOWN.get(trial, (-1, ""))
+    if known[0] != count:
+        try:
+            known = count, _compared(trial)
+        except SMDebugError:  # the rest of the run can be shown
+            known = count, ""
+        _KNOWN[trial] = known
+    return known[1]
 
 
 def _metric_names(trial: Trial, series: Iterable[str]) -> list[str]:
@@ -50,3 +73,43 @@ def _last_values(trial: Trial, names: Iterable[str], series: Container[str]) -> 
             note_damage(trial, error)
         except (TensorUnavailableForStep, SMDebugTypeError, TypeError, IndexError):  # its shape, or text
             continue
+
+
+def _compared(trial: Trial) -> str:
+    configured = {} if trial.origin is None else dict(_rates_in(trial.origin.config))
+    if not configured:
+        return ""
+    measured: list[float] = []
+    for name in trial.observations.series_names():
+        if name.startswith(LEARNING_RATES):
+            measured += _first_and_last(trial, name)
+    is_constant = measured and all(_is_alike(rate, measured[0]) for rate in measured)
+    if not is_constant or any(_is_alike(rate, measured[0]) for rate in configured.values()):
+        return ""
+    named = ", ".join(f"{name} {number(rate)}" for name, rate in configured.items())
+    return f"The configuration says {named}, but the optimizer uses {number(measured[0])}"
+
+
+def _rates_in(config: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in config.items():
+        if name.rpartition(".")[2].lower().replace("-", "_") not in _RATE_NAMES or isinstance(value, bool):
+            continue
+        try:
+            rate = float(value)  # YAML reads 1e-3 as a text
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(rate):
+            yield name, rate
+
+
+def _first_and_last(trial: Trial, name: str) -> list[float]:
+    steps = trial.tensor(f"{SERIES}{name}").steps()
+    found = []
+    for step in {steps[0], steps[-1]} if steps else ():
+        rows = trial.observations.at(step).series(name)
+        found += [float(rows[place, 3]) for place in (0, -1) if len(rows)]
+    return found
+
+
+def _is_alike(rate: float, other: float) -> bool:
+    return math.isclose(rate, other, rel_tol=_ALIKE)

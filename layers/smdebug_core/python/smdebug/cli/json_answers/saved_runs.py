@@ -218,6 +218,7 @@ class ListedRun(TypedDict):
     loss: float | None
     best_loss: float | None
     metrics: Annotated[dict[str, float], "the last value of each number that was logged"]
+    differs: Annotated[str, "how the measured learning rate differs from the configured one"]
     saved_at: str | None
     origin: Origin
     problems: Annotated[list[str] | None, "null unless the run was evaluated"]

@@ -54,6 +54,7 @@ def command(path: str, all_tensors: bool, no_values: bool, attempt: int | None, 
 
     Exits with 0, and with 3 if the run cannot be read.
     """
+    from smdebug.runs.metrics import unlike_configured
     from smdebug.runs.overview import overview_of
 
     trial = open_path(path, attempt)
@@ -63,7 +64,7 @@ def command(path: str, all_tensors: bool, no_values: bool, attempt: int | None, 
         print_json({**run.to_dict(), "measured": [tensor.to_dict() for tensor in measured]})
         return
     most = None if all_tensors else _MOST_TENSORS
-    _print(run, len(measured), most)
+    _print(run, len(measured), "" if no_values else unlike_configured(trial), most)
     if problem:
         print_line(bad("damaged: ") + problem)
     _print_measured(measured, most)
@@ -138,7 +139,7 @@ def _print_scalars(trial: Trial, losses: Collection[str]) -> None:
         )
 
 
-def _print(run: Overview, measured: int, most: int | None) -> None:
+def _print(run: Overview, measured: int, doubt: str, most: int | None) -> None:
     from smdebug.mode_keys import ModeKeys
     from smdebug.runs.training_loss import loss_in_words
 
@@ -169,6 +170,8 @@ def _print(run: Overview, measured: int, most: int | None) -> None:
         if line.mode is not ModeKeys.TRAIN:
             print_line(f"{line.label} loss {line.in_words()}")
     _print_origin(run)
+    if doubt:
+        print_line(bad("differs: ") + doubt)
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))
         print_line(f"{counted(len(run.incomplete_steps), 'incomplete step')}, missing some workers: {shown}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 5
 _MOST_METRICS = 3
-_ALWAYS = {"name", "state", "steps", "loss", "saved_at"}
+_ALWAYS = {"name", "state", "last_step", "loss", "saved_at"}
 
 
 @click.command("runs")
@@ -133,7 +133,7 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None, la
         (
             "run",
             "state",
-            "steps",
+            "step",
             "loss",
             "saved",
             *shown,
@@ -144,10 +144,10 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None, la
             (
                 run.name,
                 run.state,
-                run.steps,
+                run.last_step,
                 number(run.loss),
                 moment(run.saved_at),
-                *(_in_words(of_run.get(name)) for name in shown),
+                *(_in_words(of_run.get(key_of(name, of_run) or name)) for name in shown),
                 *([_problems(run.problems or ())] if judged else []),
                 *([_last_good(run)] if last_good else []),
             )
@@ -155,8 +155,8 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None, la
         ],
     )
     for run in runs:
-        if run.error:
-            print_line(bad(f"{run.name}: ") + run.error)
+        for text in filter(None, (run.error, run.differs)):
+            print_line(bad(f"{run.name}: ") + text)
     print_line(faint(counted(len(runs), "run")))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from smdebug.files.names import EPOCHS
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
+from smdebug.runs.metrics import unlike_configured
 from smdebug.service.run_status import RunSnapshot
 from smdebug.trials.kinds import in_kind_order
 from smdebug.ui.about.named_tensors import named_tensors
@@ -108,7 +109,9 @@ def described(
     trial, steps, verdict = run.trial, run.steps, run.verdict
     glance = known if trial is None else timed(NOTHING, trial, steps)
     state = "ended" if run.has_ended else "training" if steps else "waiting"
+    differs = ""
     if trial is not None:
+        differs = escaped(unlike_configured(trial))
         state = state_of(trial, steps, ended=run.has_ended)
     if not run.is_known:
         state = "unreadable" if run.error else "reading"
@@ -121,7 +124,7 @@ def described(
         "version": run.version,
         "state": state,
         "error": run.error,
-        "notes": [*filter(None, (glance.note, cut_of(run.charts))), *run.notes.values()],
+        "notes": [*filter(None, (glance.note, cut_of(run.charts), differs)), *run.notes.values()],
         "steps": len(steps),
         "listing": run.is_listing,
         "steps_read": run.steps_read,

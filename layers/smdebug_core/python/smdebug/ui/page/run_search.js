@@ -4,6 +4,7 @@ import { valueOf } from "./run_values.js";
 
 /** @typedef {import("./types/answers.js").RowAnswer} Run */
 
+const ROUNDED = 1.2e-7;
 const CONDITION = /^([^<>=!~\s]+)(<=|>=|!=|==|<|>|=|~)(.+)$/;
 const TRUTHS = new Map([
   ["true", true],
@@ -61,10 +62,16 @@ function testOf(part) {
 const textOf = (run) =>
   `${run.name} ${run.issue} ${JSON.stringify(run.configuration)} ${JSON.stringify(run.metrics)}`.toLowerCase();
 
-// `lr` is also `optimizer.lr`, if that is the only name that ends so.
+// `lr` is also the measured `learning_rate` of a run whose configuration names none.
 function valueNamed(run, name) {
   const lower = name.toLowerCase();
   if (Object.hasOwn(KNOWN, lower)) return KNOWN[lower](run);
+  return valueEnding(run, name) ?? (lower === "lr" ? valueEnding(run, "learning_rate") : undefined);
+}
+
+// `lr` is also `optimizer.lr`, if that is the only name that ends so.
+function valueEnding(run, name) {
+  const lower = name.toLowerCase();
   const exact = valueOf(run, name);
   if (exact !== undefined) return exact;
   const names = [...new Set([...Object.keys(run.configuration), ...Object.keys(run.metrics)])];
@@ -89,7 +96,11 @@ function holds(found, comparison, value) {
 
 function isEqual(found, value, ours, theirs) {
   if (typeof found === "boolean") return TRUTHS.get(value.toLowerCase()) === found;
-  if (ours !== null && theirs !== null) return ours === theirs;
+  if (ours !== null && theirs !== null) {
+    // A rate of 0.001 that was measured as float32 is 0.0010000000475.
+    const areWhole = Number.isInteger(ours) && Number.isInteger(theirs);
+    return ours === theirs || (!areWhole && Math.abs(ours - theirs) <= ROUNDED * Math.abs(theirs));
+  }
   return String(found).toLowerCase() === value.toLowerCase();
 }
 
