@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -71,3 +73,34 @@ def test_they_go_with_a_run_that_is_overwritten(storage):
     annotate(storage, {"note": "mine"}, "")
     remove_run(storage)
     assert list(storage.list("")) == []
+
+
+ADDING = """
+import sys
+from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.runs.requests.annotating import annotate, annotations_of
+from smdebug.storage import open_storage
+storage = open_storage(sys.argv[1])
+sys.stdin.readline()
+for number in range(24):
+    while True:
+        seen = annotations_of(storage)
+        try:
+            annotate(storage, {"tags": [*seen.tags, f"{sys.argv[2]}{number}"]}, seen.version)
+        except SMDebugRuntimeError:
+            continue
+        break
+"""
+
+
+def test_no_change_of_two_processes_at_once_is_lost(storage, tmp_path):
+    run = str(tmp_path / "runs" / "a")
+    both = [
+        subprocess.Popen([sys.executable, "-c", ADDING, run, name], stdin=subprocess.PIPE) for name in "xy"
+    ]
+    for process in both:
+        process.stdin.write(b"go\n")
+        process.stdin.close()
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    expected = {"sweep", *(f"{name}{number}" for name in "xy" for number in range(24))}
+    assert set(annotations_of(storage).tags) == expected

@@ -386,3 +386,15 @@ def test_a_copy_sent_to_another_process_reads_the_same(storage):
     assert copy.location == storage.location
     assert copy.read(KEY) == b"abc"
     assert copy.claim("other")
+
+
+def test_an_object_is_replaced_if_it_is_still_the_one_that_was_read(storage):
+    assert storage.replace(KEY, None, b"first")
+    assert not storage.replace(KEY, None, b"second")
+    assert not storage.replace(KEY, b"other", b"second")
+    assert storage.read(KEY) == b"first"
+    assert storage.replace(KEY, b"first", b"second")
+    assert storage.read(KEY) == b"second"
+    storage.delete(KEY)
+    assert not storage.replace(KEY, b"second", b"third")
+    assert not storage.exists(KEY)

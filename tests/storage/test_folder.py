@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import os
 import pickle
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -345,3 +347,19 @@ def test_no_descriptor_is_left_open(run):
 def test_a_copy_sent_to_another_process_is_the_same_place(run):
     run.write(KEY, b"x")
     assert pickle.loads(pickle.dumps(run)).read(KEY) == b"x"
+
+
+def test_only_one_of_two_that_replace_the_same_content_is_first(tmp_path):
+    others = []
+    with ThreadPoolExecutor() as pool:
+
+        class Interrupted(FolderStorage):
+            def write(self, key, data):
+                others.append(pool.submit(FolderStorage(tmp_path).replace, key, b"first", b"theirs"))
+                concurrent.futures.wait(others, timeout=0.3)  # it cannot end before this one has
+                super().write(key, data)
+
+        FolderStorage(tmp_path).write("annotations.json", b"first")
+        assert Interrupted(tmp_path).replace("annotations.json", b"first", b"mine")
+        assert [other.result() for other in others] == [False]
+    assert FolderStorage(tmp_path).read("annotations.json") == b"mine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import threading
@@ -194,3 +195,19 @@ def test_the_region_of_the_environment_is_that_of_the_other_tools_of_aws(s3, mon
 def test_a_prefix_that_is_not_a_plain_path_is_refused(prefix):
     with pytest.raises(SMDebugValueError, match="prefix of a run"):
         S3Storage("bucket", prefix)
+
+
+def test_what_another_writes_between_reading_and_replacing_is_kept(run, s3, bucket):
+    run.write("annotations.json", b"first")
+    theirs = itertools.count()
+
+    def write_theirs(**_request):
+        if next(theirs) == 0:
+            s3.put_object(Bucket=bucket, Key="run/annotations.json", Body=b"theirs")
+
+    s3.meta.events.register("before-call.s3.PutObject", write_theirs)
+    try:
+        assert not run.replace("annotations.json", b"first", b"mine")
+    finally:
+        s3.meta.events.unregister("before-call.s3.PutObject", write_theirs)
+    assert run.read("annotations.json") == b"theirs"

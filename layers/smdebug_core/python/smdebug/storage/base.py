@@ -83,3 +83,11 @@ class Storage(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
+
+
+@runtime_checkable
+class ReplacingStorage(Storage, Protocol):
+    """A storage in which a change by one process is not lost by that of another: memory, a folder, S3."""
+
+    def replace(self, key: str, known: bytes | None, data: Buffer) -> bool:
+        """Write the object if it is still `known`, or still missing; return False if another was first."""

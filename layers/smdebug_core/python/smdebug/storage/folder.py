@@ -13,11 +13,12 @@ written. Folders behind links are not listed.
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from smdebug.exceptions import SMDebugValueError, UnfitFile
@@ -176,6 +177,14 @@ class FolderStorage:
             raise storage_error(error, path) from error
         return True
 
+    def replace(self, key: str, known: bytes | None, data: Buffer) -> bool:
+        """Write the object if it is still `known`, or still missing; return False if another was first."""
+        with self._alone():
+            is_known = (self.read(key) if self.exists(key) else None) == known
+            if is_known:
+                self.write(key, data)
+            return is_known
+
     def delete(self, key: str) -> None:
         path = self._path(key)
         try:
@@ -189,6 +198,19 @@ class FolderStorage:
     def remove_unfinished(self, worker: str) -> int:
         """Remove unfinished files of that worker which nobody writes any more; return how many."""
         return remove_unfinished(self._root, worker)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep out other processes that replace something; a folder that cannot be locked is not."""
+        descriptor = -1
+        with suppress(OSError):
+            descriptor = os.open(self._root, _READ | os.O_DIRECTORY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
 
     # Staying inside the folder
 

@@ -89,6 +89,17 @@ class MemoryStorage:
         mine = [b""]
         return self._objects.setdefault(checked_key(key), mine) is mine
 
+    def replace(self, key: str, known: bytes | None, data: Buffer) -> bool:
+        """Write the object if it is still `known`, or still missing; return False if another was first."""
+        if known is None:
+            mine = [bytes(data)]
+            return self._objects.setdefault(checked_key(key), mine) is mine
+        found = self._objects.get(checked_key(key))
+        if found is None or found[0] != known:
+            return False
+        self.write(key, data)
+        return True
+
     def delete(self, key: str) -> None:
         self._objects.pop(checked_key(key), None)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from botocore.client import BaseClient
 
 PIECE = 4 << 20
+_ANOTHER_WAS_FIRST = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
 
 class S3Storage:
@@ -160,6 +161,26 @@ class S3Storage:
 
     def claim(self, key: str) -> bool:
         checked_key(key)
+        return True
+
+    def replace(self, key: str, known: bytes | None, data: Buffer) -> bool:
+        """Write the object if it is still `known`, or still missing; return False if another was first."""
+        condition = {"IfNoneMatch": "*"}
+        if known is not None:
+            try:
+                found = self._get(key, None)
+            except ObjectMissing:
+                return False
+            if found is None or found["Body"].read() != known:
+                return False
+            condition = {"IfMatch": found["ETag"]}
+        with translated(self._place(key), "write"):
+            try:
+                self._client.put_object(**self._request(key), **condition, Body=bytes(data))
+            except self._client.exceptions.ClientError as error:
+                if error.response["Error"]["Code"] in _ANOTHER_WAS_FIRST:
+                    return False
+                raise
         return True
 
     def delete(self, key: str) -> None:

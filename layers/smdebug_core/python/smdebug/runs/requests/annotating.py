@@ -11,10 +11,12 @@ from smdebug.files.names import ANNOTATIONS
 from smdebug.files.notes.annotations import GROUP, MAX_BYTES, Annotations
 from smdebug.files.notes.origin import Origin
 from smdebug.storage import Storage
+from smdebug.storage.base import ReplacingStorage
 from smdebug.trials.note_content import note_content, place_of_note
 from smdebug.trials.origin_reading import read_origin_alone
 
 _ONE_AT_A_TIME = threading.Lock()
+_CHANGED_MEANWHILE = "Tags and note were changed meanwhile, and yours were not saved: open them again"
 
 
 class Annotated(NamedTuple):
@@ -29,7 +31,7 @@ class Annotated(NamedTuple):
 
 def annotations_of(storage: Storage) -> Annotated:
     """Return what is written about the run; raise `DamagedFile` if that cannot be read."""
-    return _read(storage)[1]
+    return _parsed(storage, _content(storage))[1]
 
 
 def annotate(storage: Storage, changes: dict[str, Any], version: str) -> Annotated:
@@ -38,19 +40,21 @@ def annotate(storage: Storage, changes: dict[str, Any], version: str) -> Annotat
     Raise `SMDebugRuntimeError` if it has changed since, or cannot be written.
     """
     with _ONE_AT_A_TIME:
-        written, known = _read(storage)
+        data = _content(storage)
+        written, known = _parsed(storage, data)
         if version != known.version:
-            raise SMDebugRuntimeError(
-                "Tags and note were changed meanwhile, and yours were not saved: open them again"
-            )
-        new = written.with_changes(changes)
+            raise SMDebugRuntimeError(_CHANGED_MEANWHILE)
+        new = written.with_changes(changes).encode()
         try:
-            storage.write(ANNOTATIONS, new.encode())
+            if not isinstance(storage, ReplacingStorage):
+                storage.write(ANNOTATIONS, new)
+            elif not storage.replace(ANNOTATIONS, data, new):  # another process was first
+                raise SMDebugRuntimeError(_CHANGED_MEANWHILE)
         except AccessDenied as error:
             raise SMDebugRuntimeError(
                 f"The run is read-only here, so tags and note were not saved: {error}"
             ) from error
-        return _read(storage)[1]
+        return _parsed(storage, new)[1]
 
 
 def _group_of(origin: Origin) -> str | None:
@@ -58,8 +62,11 @@ def _group_of(origin: Origin) -> str | None:
     return None if group is None else str(group)
 
 
-def _read(storage: Storage) -> tuple[Annotations, Annotated]:
-    data = note_content(storage, ANNOTATIONS, MAX_BYTES)
+def _content(storage: Storage) -> bytes | None:
+    return note_content(storage, ANNOTATIONS, MAX_BYTES)
+
+
+def _parsed(storage: Storage, data: bytes | None) -> tuple[Annotations, Annotated]:
     written = Annotations()
     if data is not None:
         written = Annotations.parse(data, place_of_note(storage, ANNOTATIONS))
