@@ -226,9 +226,9 @@ class LocalAws:
         found = self.ask("invocations", function=function, skip=skip)
         return [Invocation(**invocation) for invocation in found]
 
-    def events(self, detail_type: str | None = None) -> list[dict[str, Any]]:
-        """The events published on the buses, in their order."""
-        return list(self.ask("events", detail_type=detail_type))
+    def events(self, detail_type: str | None = None, *, bus: str | None = None) -> list[dict[str, Any]]:
+        """The events published on the buses, in their order; those sent on to the bus with this ARN."""
+        return list(self.ask("events", detail_type=detail_type, bus=bus))
 
     def throttled(self) -> dict[str, int]:
         """How often calls of each function were refused, as too many functions ran; each retry counts."""

@@ -66,8 +66,9 @@ class Control:
         invocations = self._stack.past_invocations()[skip:]
         return [_as_data(past) for past in invocations if function in (None, past.function)]
 
-    def do_events(self, detail_type: str | None) -> list[dict[str, Any]]:
-        events = list(self._stack.events.values())
+    def do_events(self, detail_type: str | None, bus: str | None) -> list[dict[str, Any]]:
+        published = self._stack.events.values()
+        events = list(published if bus is None else self._stack.deliveries.forwarded.get(bus, ()))
         return [event for event in events if detail_type in (None, event["detail-type"])]
 
     def do_lose_notifications(self, lose: bool) -> None:

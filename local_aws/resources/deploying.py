@@ -15,6 +15,7 @@ from local_aws.limits import Limits
 from local_aws.limits.templates import refusals
 from local_aws.resources import access, compute, eventing, stores
 from local_aws.resources.deployment import Created, Deployment, Kinds
+from local_aws.resources.neighbours import create_neighbours
 from local_aws.template import Resolver, known_only
 
 KINDS: Kinds = {**access.KINDS, **stores.KINDS, **compute.KINDS, **eventing.KINDS}
@@ -58,6 +59,7 @@ class _Deployer:
             self._template,
             ("Description", "Resources", "Outputs", "Parameters", "Mappings", "Rules", "Metadata"),
         )
+        create_neighbours(self._template)
         for name in self._template["Resources"]:
             self._created_from(name)
         if refused := refusals(self._resolved()):

@@ -23,6 +23,7 @@ from local_aws.limits import BeyondLimit
 from local_aws.limits.table import delete_expired
 from local_aws.permissions.calls import Permission, queue_arn
 from local_aws.permissions.policies import Caller, Refused
+from local_aws.resources.neighbours import bus_at
 from local_aws.running.functions import Invocation
 from local_aws.template import ACCOUNT, REGION
 
@@ -58,6 +59,7 @@ class Deliveries:
         self._last_fired: dict[str, float] = {}
         self._expired_at = clock.now()
         self.refused: list[str] = []
+        self.forwarded: dict[str, list[dict[str, Any]]] = {}  # by the ARN of the bus that got them
         self.loses_notifications = False
         self._ticker = threading.Thread(target=self._tick, daemon=True)
 
@@ -120,8 +122,19 @@ class Deliveries:
             self._client("stepfunctions").start_execution(
                 stateMachineArn=arn, name=str(uuid.uuid4()), input=body
             )
+        elif service == "events":
+            self._check_role(_EVENTS, target, rule, Permission("events:PutEvents", arn))
+            self._forward(arn, json.loads(body))
         else:
             raise Unsupported(f"{arn} is a target of events that the local stack does not support")
+
+    def _forward(self, arn: str, event: dict[str, Any]) -> None:
+        bus = bus_at(arn)
+        if bus is None:
+            raise LookupError("there is no such bus")
+        self.forwarded.setdefault(arn, []).append(event)
+        for rule in list(bus.rules.values()):
+            rule.send_to_targets(event)
 
     def _check_role(
         self, service: str, target: Mapping[str, Any], source: str, permission: Permission

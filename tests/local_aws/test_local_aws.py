@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -37,6 +36,7 @@ from local_aws.resources.deploying import deploy
 from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import FAILING, Saver
+from tests.local_aws.edited import edited
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT, ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
@@ -45,15 +45,6 @@ SOURCES = [ROOT, ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
 @pytest.fixture(scope="module")
 def assembly() -> Assembly:
     return synthesized()
-
-
-def edited(assembly: Assembly, folder: Path, change) -> Assembly:
-    shutil.copytree(assembly.folder, folder, symlinks=True)
-    file = folder / "smdebug.template.json"
-    template = json.loads(file.read_text())
-    change(template["Resources"])
-    file.write_text(json.dumps(template))
-    return Assembly(folder)
 
 
 def test_a_template_with_something_unknown_is_not_deployed(assembly, tmp_path):

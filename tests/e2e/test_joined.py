@@ -1,0 +1,75 @@
+"""A stack that joins what others have: their bus, their topic, and the bus of a central account."""
+
+from __future__ import annotations
+
+from local_aws import LocalAws
+from local_aws.deployment.assembly import synthesized
+from smdebug.storage import open_storage
+from tests.functions.saver import FAILING, HEALTHY, Saver
+from tests.local_aws.edited import edited
+
+TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
+CENTRAL = "arn:aws:events:eu-west-1:210987654321:event-bus/all-runs"
+SETTINGS = {
+    "event_bus": "platform",
+    "alert_topic": TOPIC,
+    "alert_emails": "me@example.org",
+    "central_bus": CENTRAL,
+    "default_rules": "ExplodingTensor",
+}
+
+
+def test_a_finding_reaches_the_topic_of_others_and_the_central_account():
+    with LocalAws(SETTINGS) as aws:
+        assert aws.outputs["FindingsBus"] == "platform"
+        inbox = aws.inbox(topic=TOPIC)
+        with aws.as_default():
+            saver = Saver(open_storage(f"s3://{aws.bucket}/joined"), "worker_0").begin()
+            saver.save(0, HEALTHY)
+            saver.save(1, FAILING)
+            saver.end()
+        aws.wait_until(
+            lambda: ended(aws.events(bus=CENTRAL)), what="the end of the run in the central account"
+        )
+        (alert,) = aws.wait_until(inbox.messages, what="an alert on the topic of others")
+        assert "ExplodingTensor" in alert["message"]
+        aws.settle()
+        aws.wait_until(lambda: sent(aws) == published(aws), what="every event in the central account")
+        assert {event["account"] for event in aws.events(bus=CENTRAL)} == {"123456789012"}
+        assert aws.refused() == []
+        assert aws.dead_letters() == []
+
+
+def test_an_event_that_no_role_may_send_on_is_a_dead_letter(tmp_path):
+    def without_sending(resources):
+        for resource in resources.values():
+            if resource["Type"] == "AWS::IAM::Policy":
+                for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                    if statement["Resource"] == CENTRAL:
+                        statement["Action"] = "events:PutRule"
+
+    with LocalAws(assembly=edited(synthesized(SETTINGS), tmp_path / "edited", without_sending)) as aws:
+        event = {
+            "Source": "smdebug",
+            "DetailType": "Run State Change",
+            "Detail": "{}",
+            "EventBusName": "platform",
+        }
+        aws.client("events").put_events(Entries=[event])
+        aws.wait_until(aws.dead_letters, what="a dead letter")
+        (refusal,) = [text for text in aws.refused() if "events:PutEvents" in text]
+        assert CENTRAL in refusal
+        assert aws.events(bus=CENTRAL) == []
+
+
+def ended(events):
+    return any(event["detail-type"] == "Run State Change" for event in events)
+
+
+def sent(aws):
+    """Identities, since a bus may deliver an event again."""
+    return {event["detail"]["id"] for event in aws.events(bus=CENTRAL)}
+
+
+def published(aws):
+    return {event["detail"]["id"] for event in aws.events() if event["source"] == "smdebug"}
