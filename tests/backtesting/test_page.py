@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from smdebug.backtesting.backtest import Backtest
+from smdebug.backtesting.drawing import Scale
 from smdebug.backtesting.page import page_of
 from smdebug.backtesting.rows import COLUMNS, FOUND, PASSED, Row
 from smdebug.backtesting.table_files import write_table
@@ -25,6 +26,15 @@ def test_the_page_draws_each_label_and_the_rules_own_limit():
     assert "<title>1 failing runs</title>" in page
     assert "<title>1 healthy runs</title>" in page
     assert "limit 4</text>" in page
+
+
+def test_the_slider_is_as_wide_as_the_axis_whose_limits_it_chooses():
+    """Its ends are half a thumb beyond those of the axis, in the 1,000 units of the drawing."""
+    page = page_of(Backtest(ROWS, 2))
+    scale = Scale.of([0.0, 1.0])
+    assert 'viewBox="0 0 1000 ' in page
+    assert f"margin: 0 0 0 calc(var(--drawing) * {scale.left / 1000:g} - 8px)" in page
+    assert f"width: calc(var(--drawing) * {scale.width / 1000:g} + 16px)" in page
 
 
 def test_text_of_runs_is_escaped_and_nothing_is_fetched():

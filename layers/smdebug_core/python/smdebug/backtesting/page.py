@@ -33,7 +33,9 @@ svg polyline[class] { fill: none; stroke-width: 2; }
 svg .axis { stroke: var(--line); }
 svg .limit { stroke: var(--text); stroke-dasharray: 4 3; }
 svg .pick { stroke: var(--focus); stroke-width: 2; }
-.try { display: block; width: 100%; max-width: 1000px; }
+/* Its thumb, 16 pixels wide, is below the line that it moves. */
+.try { display: block; padding: 0; --drawing: min(100%, 1000px);
+  margin: 0 0 0 calc(var(--drawing) * 0.06 - 8px); width: calc(var(--drawing) * 0.92 + 16px); }
 td.number, th.number { text-align: right; }
 """
 _SCRIPT = """
