@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from smdebug.backtesting.finding_runs import RunListing, find_runs
+from smdebug.backtesting import finding_runs
+from smdebug.backtesting.finding_runs import FoundRun, RunListing, find_runs
 from smdebug.exceptions import MissingCollectionFiles
 from smdebug.storage import open_storage
 from smdebug.storage.folders import folders_in
@@ -58,3 +61,44 @@ def test_a_folder_of_many_runs_is_read_once(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "scandir", lambda path: read.append(str(path).rstrip("/")) or scandir(path))
     assert list(folders_in(open_storage(tmp_path))) == [f"run-{number:02}" for number in range(30)]
     assert read.count(str(tmp_path)) == 1
+
+
+def test_the_number_of_runs_is_known_before_they_are_taken(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    listed = threading.Event()
+
+    def many(_: object) -> Iterator[FoundRun]:
+        yield from (FoundRun(f"runs/{number}", str(number), f"/runs/{number}") for number in range(20_000))
+        listed.set()
+
+    monkeypatch.setattr(finding_runs, "find_runs", many)
+    listing = RunListing(["runs"])
+    taken = iter(listing)
+    assert next(taken).name == "0"
+    assert listed.wait(60)
+    assert [run.name for run in taken] == [str(number) for number in range(1, 20_000)]
+    assert listing.total == 20_000
+
+
+def test_a_listing_of_which_few_may_be_wanted_does_not_go_far_ahead(monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+
+    def many(_: object) -> Iterator[FoundRun]:
+        for number in range(1_000):
+            asked.append(number)
+            yield FoundRun(f"runs/{number}", str(number), f"/runs/{number}")
+
+    monkeypatch.setattr(finding_runs, "find_runs", many)
+    listing = RunListing(["runs"], ahead=5)
+    taken = iter(listing)
+    for number in range(100):
+        assert next(taken).name == str(number)
+        assert len(asked) <= number + 7
+    assert len(list(taken)) == 900
+
+
+def test_a_closed_listing_that_waited_for_room_ends(runs: Path):
+    listing = RunListing([str(runs)], ahead=0)
+    taken = iter(listing)
+    assert next(taken).name == "a"
+    listing.close()
+    assert list(taken) == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from smdebug.backtesting.finding_runs import FoundRun, RunListing
+from smdebug.backtesting.finding_runs import MOST_AHEAD, FoundRun, RunListing
 from smdebug.backtesting.journal import Journal, default_journal
 from smdebug.backtesting.judging import Judged
 from smdebug.backtesting.kept_rows import RowWriter
@@ -62,7 +62,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     options = options or Options()
     refuse_wrong_rules(question)
     digest = question.digest()
-    listing = RunListing(places, None if question.selects else options.limit)
+    listing = listing_of(question, places, options.limit)
     pool = JudgingPool(question, max(1, options.jobs))
     judged = RowWriter()
     names: set[str] = set()
@@ -85,6 +85,13 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     refuse_unknown(question, names, done)
     runs = judged.runs if options.limit is None else min(judged.runs, options.limit)
     return Backtest(judged.in_order(options.limit), runs=runs, reused=reused)
+
+
+def listing_of(question: Question, places: Sequence[str], limit: int | None) -> RunListing:
+    """Return the runs to judge; of those that satisfy conditions, it is not known how many are needed."""
+    if question.selects:
+        return RunListing(places, ahead=None if limit is None else MOST_AHEAD)
+    return RunListing(places, limit)
 
 
 def _nothing(location: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
-from queue import Empty, Full, Queue
+from itertools import islice, permutations
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from smdebug.exceptions import MissingCollectionFiles
@@ -15,8 +16,9 @@ from smdebug.runs.opening import refuse_a_file
 from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
 
-_AHEAD = 10_000
-_LOOK_EVERY = 0.1  # seconds: whether the listing is still wanted
+MOST_AHEAD = 10_000
+_AT_ONCE = 1 << 18
+"""Bytes that are read at a time: the lines of many runs."""
 
 
 class FoundRun(NamedTuple):
@@ -30,12 +32,17 @@ class FoundRun(NamedTuple):
 def find_runs(places: Sequence[str]) -> Iterator[FoundRun]:
     """Yield the runs at and below the places, in the order of their names, each once."""
     seen: set[str] = set()
+    overlap = _overlap([open_storage(place).location.rstrip("/") for place in places])
     for place in places:
         for run in _runs_at(place):
             if run.location not in seen:
                 yield run
-            if len(places) > 1:  # places may overlap
+            if overlap:
                 seen.add(run.location)
+
+
+def _overlap(locations: Sequence[str]) -> bool:
+    return any(f"{low}/".startswith(f"{high}/") for low, high in permutations(locations, 2))
 
 
 def _runs_at(place: str) -> Iterator[FoundRun]:
@@ -54,54 +61,79 @@ def _runs_at(place: str) -> Iterator[FoundRun]:
 
 
 class RunListing:
-    """The runs, listed by a thread that is at most some thousands ahead, so that their number is known early.
+    """The runs, listed by a thread into a temporary file, so that their number is known early.
 
-    Iterating ends with the error of the listing, if it had one.
+    With a limit, the thread is at most some thousands ahead, as fewer may be wanted. Iterating ends with the
+    error of the listing, if it had one.
     """
 
-    def __init__(self, places: Sequence[str], limit: int | None = None):
-        self._found: Queue[FoundRun | None] = Queue(_AHEAD)
+    def __init__(self, places: Sequence[str], limit: int | None = None, *, ahead: int | None = None):
         self._runs = islice(find_runs(places), limit)
+        self._ahead = ahead
+        self._lines = TemporaryFile(buffering=0)  # noqa: SIM115 - closed when nobody reads it any more
+        self._news = threading.Condition()
         self._error: BaseException | None = None
-        self._closed = threading.Event()
-        self._listed = 0
+        self._is_closed = self._has_ended = False
+        self._listed = self._taken = self._end = 0
         self.total: int | None = None
         """The number of runs, once all are listed."""
         threading.Thread(target=self._list, name="smdebug-listing", daemon=True).start()
 
+    def __del__(self) -> None:
+        self._lines.close()
+
     def __iter__(self) -> Iterator[FoundRun]:
-        while not self._closed.is_set():
-            with suppress(Empty):
-                run = self._found.get(timeout=_LOOK_EVERY)
-                if run is None:
-                    break
-                yield run
+        at = 0
+        while (end := self._wait_beyond(at)) > at:
+            part = os.pread(self._lines.fileno(), min(_AT_ONCE, end - at), at)
+            whole = part[: part.rindex(b"\n") + 1]
+            at += len(whole)
+            for line in whole.split(b"\n")[:-1]:
+                if self._is_closed:
+                    return
+                yield FoundRun(*json.loads(line))
+                with self._news:
+                    self._taken += 1
+                    self._news.notify_all()
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
         """Stop listing."""
-        self._closed.set()
+        with self._news:
+            self._is_closed = True
+            self._news.notify_all()
+
+    def _wait_beyond(self, at: int) -> int:
+        """Wait until there is more; return where it ends."""
+        with self._news:
+            self._news.wait_for(lambda: self._end > at or self._has_ended or self._is_closed)
+            return at if self._is_closed else self._end
 
     def _list(self) -> None:
         try:
             for run in self._runs:
-                self._listed += 1
-                if not self._put(run):
+                self._put(run)
+                if self._is_closed:
                     return
             self.total = self._listed
         except BaseException as error:  # noqa: BLE001 - raised where the runs are read
             self._error = error
-        self._put(None)
+        finally:
+            with self._news:
+                self._has_ended = True
+                self._news.notify_all()
 
-    def _put(self, run: FoundRun | None) -> bool:
-        while not self._closed.is_set():
-            try:
-                self._found.put(run, timeout=_LOOK_EVERY)
-            except Full:
-                continue
-            return True
-        return False
+    def _put(self, run: FoundRun) -> None:
+        line = json.dumps(run).encode() + b"\n"
+        self._lines.write(line)
+        with self._news:
+            self._listed += 1
+            self._end += len(line)
+            self._news.notify_all()
+            if self._ahead is not None:
+                ahead = self._ahead
+                self._news.wait_for(lambda: self._is_closed or self._listed - self._taken <= ahead)
 
 
-__all__ = ["FoundRun", "RunListing", "find_runs"]
+__all__ = ["MOST_AHEAD", "FoundRun", "RunListing", "find_runs"]

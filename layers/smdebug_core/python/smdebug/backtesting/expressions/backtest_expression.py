@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
+from smdebug.backtesting.backtest import Backtest, Options, listing_of, refuse_unknown
 from smdebug.backtesting.expressions.columns import Values
 from smdebug.backtesting.expressions.grammar import Call, parse
 from smdebug.backtesting.expressions.kept_index import KeptIndex
 from smdebug.backtesting.expressions.verdicts import ColumnsOfRun, read_keys, verdicts
-from smdebug.backtesting.finding_runs import FoundRun, RunListing
+from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged
 from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.pool import JudgingPool
@@ -54,7 +54,7 @@ def backtest_expression(
     options = options or Options()
     condition = parse(text)
     keys = read_keys(condition)
-    listing = RunListing(places, None if question.selects else options.limit)
+    listing = listing_of(question, places, options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
     computed = Computed(condition)
     names: set[str] = set()
