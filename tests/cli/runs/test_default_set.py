@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import smdebug
+from smdebug.cli.answers.diagnosis_output import print_in_short
 from smdebug.files.observations import FACTS
 from smdebug.rules.rule_sets import default_rules
 from tests.rules.made_runs import MadeRun
@@ -123,7 +124,7 @@ def test_of_tensors_that_are_unknown_to_the_default_rules_nothing_is_checked(ask
 
 
 def test_a_run_of_chosen_tensors_is_judged_by_the_default_rules(ask, failing):
-    answer = ask("evaluate", failing)
+    answer = ask("evaluate", failing, "--reasons")
     assert answer.code == 0
     assert "GradientFlow" in answer.out
     assert "The tensors of this run were chosen. A hook that gets only a path" in answer.out
@@ -178,3 +179,17 @@ def test_the_default_set_is_listed_apart(ask, default_set):
     out = ask("rules").out
     assert out.index("The default set") < out.index("LossSpike") < out.index("VanishingGradient")
     assert "Undo the change of the learning rate." in ask("rules", "learningratejump").out
+
+
+def test_many_rules_that_passed_are_counted_and_named_on_request(capsys):
+    names = [f"Fine{number}" for number in range(7)]
+    missing = {f"Needs{number}": f"no part {number} was saved" for number in range(7)}
+    print_in_short(names, missing, shown_by="--reasons shows which.")
+    counted = capsys.readouterr().out.splitlines()
+    assert counted[0] == "✓ 7 rules passed."
+    assert counted[1].startswith("– 7 rules not checked. The run lacks the data that they check;")
+    print_in_short(names[:6], {}, shown_by="--reasons shows which.")
+    assert capsys.readouterr().out == f"✓ 6 rules passed: {', '.join(names[:6])}.\n"
+    print_in_short(names, missing)
+    named = " ".join(capsys.readouterr().out.split())
+    assert all(name in named for name in (*names, *missing))

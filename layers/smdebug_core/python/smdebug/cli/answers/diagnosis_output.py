@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _LABEL = 10  # columns of "Symptoms  "
 _INDENT = 2
+_MOST_NAMED = 6  # rules in a line; more of them are counted
 _MOST_REASONS = 3  # why rules were not checked; more of them are folded into one line
 
 
@@ -71,18 +72,22 @@ def print_in_short(
 ) -> None:
     """Print the rules that passed in a line, and those that were not checked in one for each reason.
 
-    Of a run that `is_partial`, the rules passed at the steps that are there. Many reasons become one line
-    if `shown_by` says where they are shown.
+    Of a run that `is_partial`, the rules passed at the steps that are there. Many rules are counted, and many
+    reasons become one line, if `shown_by` says where they are shown.
     """
     from smdebug.runs.evaluation.diagnosing import not_checked_in_words, passed_in_words
 
     if passed:
         mark = faint("✓") if is_partial else good("✓")
-        _print_marked(mark, passed_in_words(passed, is_partial=is_partial))
+        are_named = shown_by is None or len(passed) <= _MOST_NAMED
+        _print_marked(mark, passed_in_words(passed, is_partial=is_partial, are_named=are_named))
     reasons = not_checked_in_words(not_checked)
     if shown_by and len(reasons) > _MOST_REASONS:
-        text = f"{len(not_checked)} rules not checked: {', '.join(not_checked)}."
-        _print_marked(faint("–"), f"{text} The run lacks the data that they check; {shown_by}")
+        named = f": {', '.join(not_checked)}" if len(not_checked) <= _MOST_NAMED else ""
+        text = (
+            f"{len(not_checked)} rules not checked{named}. The run lacks the data that they check; {shown_by}"
+        )
+        _print_marked(faint("–"), text)
         return
     for text in reasons:
         _print_marked(faint("–"), text)

@@ -191,10 +191,11 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
         return ()
 
 
-def passed_in_words(names: Sequence[str], *, is_partial: bool = False) -> str:
+def passed_in_words(names: Sequence[str], *, is_partial: bool = False, are_named: bool = True) -> str:
     """Return the rules that passed in a sentence, which says if some steps could not be checked."""
     where = " at the steps that are there" if is_partial else ""
-    return f"{counted(len(names), 'rule')} passed{where}: {', '.join(names)}."
+    named = f": {', '.join(names)}" if are_named else ""
+    return f"{counted(len(names), 'rule')} passed{where}{named}."
 
 
 def not_checked_in_words(reasons: dict[str, str]) -> list[str]:
