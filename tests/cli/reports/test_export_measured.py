@@ -53,7 +53,7 @@ def test_tensorboard_shows_statistics_and_every_value_of_a_scalar(ask, run, tmp_
     assert all(point.wall_time > 1e9 for point in points)
     evaluated = EventAccumulator(str(tmp_path / "board" / "EVAL"))
     evaluated.Reload()
-    assert [(point.step, point.value) for point in evaluated.Scalars("loss")] == [(0, 9.0)]
+    assert [(point.step, point.value) for point in evaluated.Scalars("loss")] == [(STEPS - 1, 9.0)]
 
 
 def test_npz_has_an_array_per_statistic(run, tmp_path):
@@ -129,3 +129,24 @@ def test_damaged_statistics_are_left_out_and_named(ask, run, tmp_path):
     assert "1 event file is damaged" in answer.err
     with pytest.raises(DamagedFile):
         export_npz(run, tmp_path / "strict.npz")
+
+
+def test_tensorboard_has_an_evaluation_at_the_training_step_that_it_follows(tmp_path):
+    with smdebug.Hook(str(tmp_path / "run")) as hook:
+        for epoch in range(2):
+            for _ in range(20):
+                with hook.step(modes.TRAIN):
+                    hook.record("loss", 1.0)
+            for batch in range(3):
+                with hook.step(modes.EVAL):
+                    hook.record("loss", float(epoch + batch))
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    export_tensorboard(tmp_path / "run", tmp_path / "board")
+    found = {}
+    for mode in ("TRAIN", "EVAL"):
+        events = EventAccumulator(str(tmp_path / "board" / mode))
+        events.Reload()
+        found[mode] = [(event.step, event.value) for event in events.Scalars("loss")]
+    assert found["EVAL"] == [(19, 1.0), (39, 2.0)]
+    assert [step for step, _ in found["TRAIN"]] == list(range(40))

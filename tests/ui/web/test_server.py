@@ -13,7 +13,9 @@ import pytest
 
 import smdebug
 from smdebug.files.names import END_MARKER
+from smdebug.ui.comparisons import Part, comparison_of
 from smdebug.ui.finding.times import clock_note, duration_of
+from smdebug.ui.following.reading import RunReader
 from smdebug.ui.watching.cache import Cache
 from smdebug.ui.web.serving import UiServer
 from tests.ui.written_runs import WrittenRun
@@ -144,6 +146,16 @@ def test_missing_steps_are_named_on_the_page_of_the_run_and_in_comparisons(serve
     assert (run["missing"], run["steps_read"]) == ("1 step is missing (first: 3)", 5)
     compared = client.get(f"/api/compare?runs={','.join(ids)}")["runs"]
     assert [part["missing"] for part in compared] == [run["missing"], ""]
+
+
+def test_runs_that_are_not_open_yet_are_compared_with_what_the_list_knows_of_them(tmp_path):
+    parts = [
+        Part("1", "a", RunReader(str(tmp_path / "a")), {"lr": 0.1, "seed": 1}),
+        Part("2", "b", RunReader(str(tmp_path / "b")), {"lr": 0.2, "seed": 1}),
+    ]
+    found = comparison_of(parts)
+    assert found["configuration"] == [{"name": "lr", "values": [0.1, 0.2]}]
+    assert [run["ready"] for run in found["runs"]] == [False, False]
 
 
 def test_a_run_that_was_deleted_is_reported_as_gone(serve, tmp_path):

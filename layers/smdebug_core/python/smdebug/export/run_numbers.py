@@ -24,7 +24,7 @@ from smdebug.trials.observations.series import settled
 DEFAULT_STATISTICS = ("rms",)
 """Beside `non_finite`, which is there for tensors that have NaN or infinity."""
 _NON_FINITE = "non_finite"
-_EVALUATIONS = (ModeKeys.EVAL, ModeKeys.PREDICT)
+EVALUATIONS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 _TRAINING = LABELS[ModeKeys.TRAIN]
 
 FloatRows = NDArray[np.float64]
@@ -118,16 +118,16 @@ class RunNumbers:
             self._last_training = max(self._last_training, int(training[:, 0].max()))
 
     def _place_of(self, step: int, mode: ModeKeys | None) -> int:
-        if mode in _EVALUATIONS or mode is ModeKeys.TRAIN:
+        if mode in EVALUATIONS or mode is ModeKeys.TRAIN:
             return int(self._clock.of(np.array([step]))[0])
         return step
 
     def _sort(self, name: str, rows: FloatRows, drafts: _Drafts) -> None:
-        for mode in _EVALUATIONS:
+        for mode in EVALUATIONS:
             evaluated = rows[rows[:, 1] == mode.value]
             if len(evaluated):
                 self._waiting.setdefault((mode, name), []).append(evaluated)
-        rest = settled(rows[~np.isin(rows[:, 1], [mode.value for mode in _EVALUATIONS])])
+        rest = settled(rows[~np.isin(rows[:, 1], [mode.value for mode in EVALUATIONS])])
         is_training = rest[:, 1] == ModeKeys.TRAIN.value
         places = np.where(is_training, self._clock.of(rest[:, 0]), rest[:, 0])
         for step, value in zip(places.tolist(), rest[:, 3].tolist(), strict=True):

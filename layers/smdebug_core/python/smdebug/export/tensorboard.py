@@ -6,14 +6,18 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 from smdebug.exceptions import DamagedFile
 from smdebug.export.observed import Observed
+from smdebug.export.run_numbers import EVALUATIONS
 from smdebug.export.selection import Selection, is_several, nothing_exported, opened
 from smdebug.files.framing import EncodedRecord
 from smdebug.files.tensorboard import encode_histogram, encode_image, encode_scalar, encode_text
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric
 from smdebug.numbers.rows import COLUMNS
+from smdebug.runs.curves.training_steps import TrainingSteps
 from smdebug.storage import Sink, Storage, open_storage
 from smdebug.trials import Trial
 from smdebug.trials.logged_reading import LoggedValue
@@ -31,9 +35,10 @@ def export_tensorboard(
     """Write files for `tensorboard --logdir`; return the number of values.
 
     Scalars become curves, with their values at every step where the run keeps them, and other tensors
-    histograms. A tensor that was measured has a curve for each statistic: `gradient/fc.weight/abs_mean`. Like
-    the hook, it counts steps within their mode and gives each mode its own folder. `to` is a folder or
-    `s3://bucket/prefix`. Images and texts that were logged are among it; saved text and booleans are not.
+    histograms. A tensor that was measured has a curve for each statistic: `gradient/fc.weight/abs_mean`. Each
+    mode has its own folder. Steps are training steps, and an evaluation is at the one that it follows: a
+    scalar of its batches is their mean. `to` is a folder or `s3://bucket/prefix`. Images and texts that were
+    logged are among it; saved text and booleans are not.
     """
     selection = selection or Selection()
     trial = opened(run)
@@ -42,6 +47,12 @@ def export_tensorboard(
     names = set(selection.names(trial, or_observed=True)) - observed.scalars
     several = is_several(trial, selection)
     count = 0
+    clock = _training_steps(trial, observed)
+    evaluations: dict[tuple[str, str, int], list[float]] = {}
+    ended: dict[tuple[str, str, int], float] = {}
+
+    def place_of(step: int, mode: ModeKeys, mode_step: int) -> int:
+        return int(clock.of(np.array([step]))[0]) if mode in EVALUATIONS else mode_step
 
     def tag_of(name: str, worker: str) -> str:
         return f"{worker}/{name}" if several else name
@@ -54,32 +65,48 @@ def export_tensorboard(
                     continue
                 tag = tag_of(saved.name, saved.worker)
                 when = saved.wall_time or 0.0
+                at = place_of(step, saved.mode, saved.mode_step)
                 if value.size == 1:
                     only = value.reshape(-1)[0]
                     number = float(abs(only)) if value.dtype.kind == "c" else float(only)
-                    record = encode_scalar(tag, number, step=saved.mode_step, wall_time=when)
+                    record = encode_scalar(tag, number, step=at, wall_time=when)
                 else:
-                    record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
+                    record = encode_histogram(tag, value, step=at, wall_time=when)
                 files.of(saved.mode.name).write(record.pieces)
                 count += 1
             for row in observed.measured_at(step):
+                at = place_of(step, row.mode, row.mode_step)
                 for statistic in _CURVES:
                     known = row.summary.of(statistic)
                     if known is None:
                         continue
                     tag = tag_of(f"{row.name}/{statistic}", row.worker)
                     when = row.wall_time or 0.0
-                    record = encode_scalar(tag, float(known), step=row.mode_step, wall_time=when)
+                    record = encode_scalar(tag, float(known), step=at, wall_time=when)
                     files.of(row.mode.name).write(record.pieces)
                     count += 1
             for series, worker, saved_at in observed.scalars_at(step):
                 tag = tag_of(series.name, worker)
-                for mode, at, number in zip(
-                    series.modes, series.mode_steps.tolist(), series.values.tolist(), strict=True
+                for mode, own, of_mode, number in zip(
+                    series.modes,
+                    series.steps.tolist(),
+                    series.mode_steps.tolist(),
+                    series.values.tolist(),
+                    strict=True,
                 ):
+                    at = place_of(own, mode, of_mode)
+                    if mode in EVALUATIONS:
+                        evaluations.setdefault((mode.name, tag, at), []).append(number)
+                        ended[mode.name, tag, at] = saved_at or 0.0
+                        continue
                     record = encode_scalar(tag, number, step=at, wall_time=saved_at or 0.0)
                     files.of(mode.name).write(record.pieces)
                     count += 1
+        for (mode_name, tag, at), numbers in evaluations.items():
+            when = ended[mode_name, tag, at]
+            record = encode_scalar(tag, sum(numbers) / len(numbers), step=at, wall_time=when)
+            files.of(mode_name).write(record.pieces)
+            count += 1
         for logged in selection.logged(trial):
             found = _logged_record(logged, tag_of(logged.name, logged.worker))
             if found is not None:
@@ -88,6 +115,19 @@ def export_tensorboard(
         if not count:
             raise nothing_exported(trial)
     return count
+
+
+def _training_steps(trial: Trial, observed: Observed) -> TrainingSteps:
+    """Return the training steps of a run: those that were saved, and those of its scalars."""
+    clock = TrainingSteps()
+    saved = [(trial.global_step(ModeKeys.TRAIN, step), step) for step in trial.steps(ModeKeys.TRAIN)]
+    known = np.array([pair for pair in saved if pair[0] is not None], np.int64).reshape(-1, 2)
+    clock.note(known[:, 0], known[:, 1])
+    for name in sorted(observed.scalars):
+        rows = trial.observations.series_rows(name)
+        training = rows[rows[:, 1] == ModeKeys.TRAIN.value]
+        clock.note(training[:, 0].astype(np.int64), training[:, 2].astype(np.int64))
+    return clock
 
 
 def _logged_record(value: LoggedValue, tag: str) -> EncodedRecord | None:

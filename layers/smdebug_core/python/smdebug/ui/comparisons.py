@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,15 +32,17 @@ class Part(NamedTuple):
     id: str
     name: str
     run: ReadRun
+    listed: Mapping[str, Any] = MappingProxyType({})
+    """The configuration that the list of runs shows, until the run is open."""
 
 
 def comparison_of(runs: Sequence[Part]) -> ComparisonAnswer:
     """Return the comparison of the runs with the first of them."""
     parts = [_part(part) for part in runs]
     first = runs[0].run
-    for part, (_, _, run) in zip(parts[1:], runs[1:], strict=True):
-        with first.lock, run.lock:
-            part["divergence"] = first_divergence(first, run)
+    for part, other in zip(parts[1:], runs[1:], strict=True):
+        with first.lock, other.run.lock:
+            part["divergence"] = first_divergence(first, other.run)
     return {
         "runs": parts,
         "configuration": configuration_differences([part["configuration"] for part in parts]),
@@ -66,7 +69,7 @@ def _part(part: Part) -> ComparedRun:
             "missing": run.missing,
             "series": series_names(run),
             **axes_of(run),
-            "configuration": {} if trial is None else configuration_of(trial),
+            "configuration": dict(part.listed) if trial is None else configuration_of(trial),
             "divergence": None,
         }
 

@@ -26,5 +26,5 @@ class Comparing:
         if not 2 <= len(ids) <= MOST_RUNS:
             raise SMDebugValueError(f"Choose 2 to {MOST_RUNS} runs to compare, not {len(ids)}")
         runs = [opened(self._board, run_id) for run_id in dict.fromkeys(ids)]
-        parts = [Part(row.id, row.name, reader) for row, reader in runs]
+        parts = [Part(row.id, row.name, reader, row.glance.configuration) for row, reader in runs]
         return JSONResponse(await in_thread(lambda: comparison_of(parts)))

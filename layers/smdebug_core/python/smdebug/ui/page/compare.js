@@ -119,7 +119,9 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   // A column for each run; many runs with few parameters have a row each.
   function drawConfiguration({ configuration: rows, runs }) {
     if (!rows.length) {
-      replace(configuration, h("p", { class: "quiet", text: "The runs record no configuration that differs." }));
+      const isRead = runs.every((run) => run.ready || run.error);
+      const text = isRead ? "The runs record no configuration that differs." : "Being read …";
+      replace(configuration, h("p", { class: "quiet", text }));
       return;
     }
     const words = (value) => (value === null ? "–" : String(value));
