@@ -94,7 +94,7 @@ def test_every_place_shows_the_loss_that_the_training_saw(training, tmp_path):
 
     overview = overview_of(open_run(place))
     assert (overview.loss.last, overview.loss.best) == pytest.approx((last, best))
-    assert f"{last:.4g} at step {loss.last_step}, lowest {best:.4g}" in run_html(trial)
+    assert f"{last:.4g} at {loss.step_in_words(loss.last_step)}, lowest {best:.4g}" in run_html(trial)
 
     glance = Glancer().at(place)
     assert (glance.loss_name, glance.loss) == ("loss", pytest.approx(last))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import smdebug
 from smdebug import modes
 from tests.cli.processes import in_a_shell
 from tests.ui.written_runs import WrittenRun
@@ -24,3 +25,12 @@ def test_the_validation_loss_is_that_after_a_training_step(tmp_path):
 def test_a_run_of_training_alone_has_one_loss(tmp_path):
     WrittenRun(tmp_path / "a", loss=lambda step: 4.0 - step).write(3, end=True)
     assert "\nloss 2 at step 2\n" in inspected(tmp_path / "a")
+
+
+def test_a_step_behind_an_evaluation_has_its_number_among_the_training_steps(tmp_path):
+    with smdebug.Hook(str(tmp_path / "a")) as hook:
+        for loss, mode in ((3.0, modes.TRAIN), (9.0, modes.EVAL), (2.0, modes.TRAIN), (2.5, modes.TRAIN)):
+            with hook.step(mode):
+                hook.record("loss", loss)
+    shown = inspected(tmp_path / "a")
+    assert "\nloss 2.5 at step 3 (training step 2), lowest 2 at step 2 (training step 1)\n" in shown

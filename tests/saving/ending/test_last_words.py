@@ -38,6 +38,15 @@ def test_one_line_says_what_was_saved_and_the_next_command(capsys):
     assert "evaluate" in COMMANDS
 
 
+def test_evaluations_are_told_from_the_steps_of_the_training(capsys):
+    with smdebug.Hook("run") as hook:
+        train(hook, 20)
+        for _ in range(5):
+            with hook.step(modes.EVAL):
+                hook.record("loss", 1.0)
+    assert " of 25 steps (20 of training), " in capsys.readouterr().out
+
+
 def test_values_that_come_late_make_no_step_of_their_own(capsys):
     with smdebug.Hook("run", save_config=SaveConfig(save_interval=1)) as hook:
         train(hook, 2)

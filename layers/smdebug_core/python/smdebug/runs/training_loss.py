@@ -37,6 +37,8 @@ class TrainingLoss:
     values: NDArray[np.float64]
     is_sampled: bool = False
     """Whether some values were left out, but not the last one: the run is long."""
+    training_steps: NDArray[np.int64] | None = None
+    """The same steps, counted among those of the training alone, if they are known."""
 
     @property
     def last(self) -> float:
@@ -59,6 +61,14 @@ class TrainingLoss:
         """The first step with the lowest loss."""
         place = self._best_place
         return None if place is None else int(self.steps[place])
+
+    def step_in_words(self, step: int) -> str:
+        """Return the step, with its number among the training steps if evaluations were counted before it."""
+        words = f"step {step:,}"
+        if self.training_steps is None:
+            return words
+        own = int(self.training_steps[np.searchsorted(self.steps, step)])
+        return words if own == step else f"{words} (training step {own:,})"
 
     @property
     def _best_place(self) -> int | None:
@@ -95,10 +105,10 @@ def losses_first(names: Iterable[str]) -> list[str]:
 
 def loss_in_words(loss: TrainingLoss) -> str:
     """Return the last and the lowest loss: `0.104 at step 136, lowest 0.0519 at step 81`."""
-    text = f"{number(loss.last)} at step {loss.last_step:,}"
-    if loss.best is None or loss.best_step == loss.last_step:
+    text = f"{number(loss.last)} at {loss.step_in_words(loss.last_step)}"
+    if loss.best is None or loss.best_step is None or loss.best_step == loss.last_step:
         return text
-    return f"{text}, lowest {number(loss.best)} at step {loss.best_step:,}"
+    return f"{text}, lowest {number(loss.best)} at {loss.step_in_words(loss.best_step)}"
 
 
 def loss_name(trial: Trial) -> str:
@@ -124,11 +134,13 @@ def of_rows(name: str, rows: NDArray[np.float64]) -> TrainingLoss | None:
     """Return the loss in rows of step, mode, step of the mode, value; the last row of a step counts."""
     rows = settled(rows)
     chosen = rows[rows[:, 1] == ModeKeys.TRAIN.value]
-    rows = chosen if len(chosen) else rows
+    is_training = len(chosen) > 0
+    rows = chosen if is_training else rows
     if not len(rows):
         return None
     steps, places = np.unique(rows[::-1, 0], return_index=True)
-    return TrainingLoss(name, steps.astype(np.int64), rows[::-1, 3][places])
+    own = rows[::-1, 2][places].astype(np.int64) if is_training else None
+    return TrainingLoss(name, steps.astype(np.int64), rows[::-1, 3][places], training_steps=own)
 
 
 class LossReader:

@@ -151,6 +151,7 @@ class EndOfRun:
         saved = Saved(
             place=hook.out_dir,
             steps=recorder.steps_so_far,
+            training_steps=recorder.training_steps_so_far,
             saved_steps=0 if writer is None else writer.steps_written,
             tensors=len(recorder.capture.all_names() if by_default else recorder.capture.names),
             bytes=0 if writer is None else writer.background.bytes_written,

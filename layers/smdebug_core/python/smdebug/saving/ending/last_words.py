@@ -26,13 +26,16 @@ class Saved:
     missed_the_optimizer: bool = False
     by_default: bool = False
     """Whether the default plan chose what to save."""
+    training_steps: int = 0
+    """How many of the steps were of training; the others were evaluations."""
 
 
 def closing_line(saved: Saved) -> str:
     """Return the line for a run of which something was saved."""
     place = short(saved.place)
+    own = f" ({saved.training_steps:,} of training)" if 0 < saved.training_steps < saved.steps else ""
     return (
-        f"Saved {saved.saved_steps:,} of {counted(saved.steps, 'step')}, "
+        f"Saved {saved.saved_steps:,} of {counted(saved.steps, 'step')}{own}, "
         f"{counted(saved.tensors, 'tensor')}, {size(saved.bytes)} to {place}. "
         f"Next: smdebug evaluate {shlex.quote(place)}"
     )

@@ -72,9 +72,12 @@ class StepClock(NamedTuple):
         """Return how many steps of all modes there were since that clock."""
         if not self.by_training:
             return self.step - began.step
+        return sum(self.steps_of_mode_since(mode, began) for mode in (ModeKeys.TRAIN, *EVALUATIONS))
+
+    def steps_of_mode_since(self, mode: ModeKeys, began: StepClock) -> int:
+        """Return how many steps of that mode there were since that clock."""
         now, then = self.mode_steps, began.mode_steps
-        modes = (ModeKeys.TRAIN, *EVALUATIONS)
-        return sum(now.get(mode, self.untouched) - then.get(mode, self.untouched) for mode in modes)
+        return now.get(mode, self.untouched) - then.get(mode, self.untouched)
 
 
 def _resting(counts: Mapping[ModeKeys, int]) -> Mapping[ModeKeys, int]:

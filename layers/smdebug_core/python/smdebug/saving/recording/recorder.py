@@ -128,6 +128,11 @@ class Recorder:
         return self.clock.steps_since(self._began)
 
     @property
+    def training_steps_so_far(self) -> int:
+        """How many steps of training have begun."""
+        return self.clock.steps_of_mode_since(ModeKeys.TRAIN, self._began)
+
+    @property
     def last_step(self) -> StepClock | None:
         """The current or last step, in its own mode; None before the first."""
         if self.passed:
