@@ -53,6 +53,7 @@ from smdebug.pytorch.listening.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.listening.passes import PASSES  # noqa: E402
 from smdebug.pytorch.listening.process import PROCESS, SkippedSteps  # noqa: E402
 from smdebug.pytorch.listening.scripting import script_without_callbacks  # noqa: E402
+from smdebug.pytorch.listening.training_flag import TrainingFlag  # noqa: E402
 from smdebug.pytorch.modules.activations import (  # noqa: E402
     activation_tensors,
     add_to_collections,
@@ -151,11 +152,7 @@ class Hook(FrameworkHook):
         self._shows_all = False  # graphs that are compiled from now on show all layers
         self.is_in_graph = False  # the models run inside a compiled graph
         self._sees_optimizers = True  # which is not so if that contains their steps
-        self._modes_by_training = False  # the mode follows model.training
-        self._in_evaluation_mode = False  # the model, when it was called last
-        self._forgot_train = False  # parameters were updated while that said evaluation
-        # A training forward keeps no gradients: the backward pass repeats it.
-        self._recomputes = False
+        self._flag = TrainingFlag()
         self._optimizers: Any = None  # the handle of the callback before optimizers
         self._stays = False  # that callback stays, wanted or not
         self._output_of: str | None = None  # the layer whose output is recorded
@@ -306,9 +303,9 @@ class Hook(FrameworkHook):
             if self._by_hand:
                 return
             if is_recomputed:  # within a backward pass: activations are recomputed
-                self._recomputes = self._recomputes or self._begins_without_gradients()
+                self._flag.recomputed(self.mode)
                 return
-            mode = self._mode_of_training(module) if self._modes_by_training else None
+            mode = self._flag.mode_of(module) if self._flag.is_followed else None
             iterations = None if observer is None else observer.iterations
             if mode is ModeKeys.EVAL and self._writes_completions(iterations):
                 return
@@ -374,13 +371,13 @@ class Hook(FrameworkHook):
             over = epochs.training_step_begins()
             if over is not None:
                 self.recorder.carry(EPOCHS, float(over))
-        elif self._in_evaluation_mode or not self._modes_by_training:
+        elif self._flag.says_evaluation or not self._flag.is_followed:
             epochs.evaluation_begins()
 
     def _begins_iteration(self, iterations: Iterations, mode: ModeKeys | None) -> bool:
         """Return whether a forward of the model begins a step of that mode."""
         if mode is ModeKeys.EVAL:  # without gradients, but not to evaluate the model if it is being trained
-            return self._in_evaluation_mode or not iterations.is_open
+            return self._flag.says_evaluation or not iterations.is_open
         after_evaluation = self.mode is ModeKeys.EVAL
         if iterations.begins(called_from_an_optimizer, after_evaluation=after_evaluation):
             return True
@@ -396,22 +393,6 @@ class Hook(FrameworkHook):
             self._layers.remove()  # those of the step before, which has ended
         return True
 
-    def _mode_of_training(self, module: nn.Module) -> ModeKeys:
-        """Return the mode of the step that a forward of the model begins."""
-        self._in_evaluation_mode = not module.training
-        self._forgot_train = self._forgot_train and not module.training
-        trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
-        trains = trains or (module.training and self._recomputes)
-        return ModeKeys.TRAIN if trains else ModeKeys.EVAL
-
-    def _begins_without_gradients(self) -> bool:
-        """Whether the step began with a forward of the model in which gradients were not kept.
-
-        That is how reentrant checkpointing calls what it recomputes. A forward of the model in a
-        backward pass belongs to such a step.
-        """
-        return self._modes_by_training and self.mode is ModeKeys.EVAL
-
     def follow_training_flag(self) -> None:
         """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL.
 
@@ -420,7 +401,7 @@ class Hook(FrameworkHook):
 
         If an optimizer updates parameters in evaluation mode, `model.train()` was forgotten.
         """
-        self._modes_by_training = self.recorder.numbers_training = True
+        self._flag.is_followed = self.recorder.numbers_training = True
         self.if_no_loss = (
             "Call backward on one number, such as loss.mean(), or record it with "
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
@@ -434,10 +415,7 @@ class Hook(FrameworkHook):
 
     def note_update(self) -> None:
         """Note that an optimizer has updated parameters, in evaluation mode as far as is known."""
-        if self._in_evaluation_mode and not self._by_hand and self.mode is ModeKeys.EVAL:
-            if self._recomputes:
-                return  # the first step: from the next one on that is known
-            self._forgot_train = True
+        if not self._by_hand and self.mode is ModeKeys.EVAL and self._flag.updated():
             self.warn_once(
                 "Parameters are updated while the model is in evaluation mode: from the next step on these "
                 "are steps of training. Call model.train() after each evaluation"
@@ -491,7 +469,7 @@ class Hook(FrameworkHook):
             )
             if self.observations is not None:  # steps that somebody chose are not moved
                 self.recorder.place_due = self._place_due
-                if self._modes_by_training and not self._by_hand:
+                if self._flag.is_followed and not self._by_hand:
                     self._observer.count_iterations(self._models, int(mode is not ModeKeys.EVAL))
             if self.is_in_graph:
                 self._observer.measure_from_step_to_step()
@@ -545,7 +523,7 @@ class Hook(FrameworkHook):
 
     def _expect_gradients(self, names: tuple[str, ...], values: list[nn.Parameter]) -> None:
         # A forward without gradients is followed by none: what changes them is zero_grad().
-        keeps_gradients = self._by_hand or self._recomputes or torch.is_grad_enabled()
+        keeps_gradients = self._by_hand or self._flag.recomputes or torch.is_grad_enabled()
         if not keeps_gradients or not self._sees_optimizers:
             return
         pairs = zip(names, values, strict=True)
