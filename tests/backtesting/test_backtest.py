@@ -218,6 +218,12 @@ def test_the_first_runs_that_satisfy_the_conditions_are_taken(runs: Path, rule: 
         ask(runs, rule, where=(parse_condition("no_such_name=1"),))
 
 
+def test_runs_beyond_the_limit_are_not_counted_as_judged_before(runs: Path, rule: str):
+    ask(runs, rule)
+    found = ask(runs, rule, where=(parse_condition("name~run"),), limit=2, jobs=3)
+    assert (found.runs, found.reused) == (2, 2)
+
+
 def test_labels_come_from_a_file_before_tags(runs: Path, rule: str):
     table = ask(runs, rule, labels=Labels({"run-00": "failing", str(runs / "run-01"): "healthy"}))
     assert [row.label for row in table.rows] == ["failing", "healthy", "", "", "", ""]

@@ -83,3 +83,11 @@ def test_hardly_any_memory_is_taken_by_a_row_and_its_line_in_the_journal(
     assert (summary.fires, len(numbers.unlabelled)) == (2_500, 5_000)
     written = json.loads((tmp_path / "table.json").read_text())
     assert written == table.to_dict()
+
+
+def test_known_runs_are_counted_up_to_the_limit():
+    writer = RowWriter()
+    for number, is_known in ((4, True), (0, False), (2, True), (7, True)):
+        writer.add(number, [row(number)], is_known=is_known)
+    assert [writer.known(limit) for limit in (1, 2, 3, 4, None)] == [0, 1, 2, 3, 3]
+    assert list(writer.in_order(3)) == [row(0), row(2), row(4)]

@@ -12,7 +12,7 @@ import pytest
 
 from infra.storage.run_bucket import BUNDLES_FOLDER as BUNDLES
 from local_aws import LocalAws
-from smdebug.backtesting.backtest import Backtest, Options
+from smdebug.backtesting.backtest import Backtest, Options, backtest
 from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed import plan
 from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, collect
@@ -86,6 +86,11 @@ def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: Loca
         "IssuesFound",
     ]
     assert table.rows[3].first_finding == "loss: times the last 7.579 (limit 4)"
+
+    here = backtest(custom, [f"s3://{aws.bucket}/old"], Options(jobs=1, journal=tmp_path / "here.jsonl"))
+    assert [replace(row, seconds=0.0) for row in here.rows] == [
+        replace(row, seconds=0.0) for row in table.rows
+    ]
 
     built_in = Question(({"rule": "ExplodingTensor", "parameters": {}},))
     assert [row.looked for row in ask(aws, built_in, tmp_path / "built_in.jsonl").rows] == [8] * 4

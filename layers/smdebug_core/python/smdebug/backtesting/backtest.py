@@ -66,7 +66,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     pool = JudgingPool(question, max(1, options.jobs))
     judged = RowWriter()
     names: set[str] = set()
-    reused = done = 0
+    done = 0
     with (
         closing(listing),
         Journal(options.journal or default_journal(digest), digest) as journal,
@@ -77,14 +77,14 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
             done += 1
             names.update(verdict.names)
             if not verdict.is_left_out:
-                reused += verdict.is_known
-                judged.add(number, _kept(journal, run, verdict, options.labels))
+                rows = _kept(journal, run, verdict, options.labels)
+                judged.add(number, rows, is_known=verdict.is_known)
                 if options.limit is not None and judged.runs >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
     runs = judged.runs if options.limit is None else min(judged.runs, options.limit)
-    return Backtest(judged.in_order(options.limit), runs=runs, reused=reused)
+    return Backtest(judged.in_order(options.limit), runs=runs, reused=judged.known(options.limit))
 
 
 def listing_of(question: Question, places: Sequence[str], limit: int | None) -> RunListing:

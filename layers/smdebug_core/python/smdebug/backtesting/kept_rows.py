@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from tempfile import SpooledTemporaryFile
@@ -67,6 +68,7 @@ class RowWriter:
     def __init__(self) -> None:
         self._lines = _Lines(_IN_MEMORY)
         self._runs, self._run_of_row, self._starts = array("q"), array("q"), array("q")
+        self._known = array("q")
         self._end = 0
 
     @property
@@ -74,9 +76,11 @@ class RowWriter:
         """The number of runs so far."""
         return len(self._runs)
 
-    def add(self, number: int, rows: Iterable[Row]) -> None:
-        """Add the rows of the run that has this number."""
+    def add(self, number: int, rows: Iterable[Row], *, is_known: bool = False) -> None:
+        """Add the rows of the run that has this number; it `is_known` if it was not judged again."""
         self._runs.append(number)
+        if is_known:
+            self._known.append(number)
         for row in rows:
             line = json.dumps(row.to_dict()).encode() + b"\n"
             self._lines.write(line)
@@ -88,6 +92,12 @@ class RowWriter:
         """Return the rows in the order of the runs, of the first so many runs. No more can be added."""
         number, starts = (np.array(each, np.int64) for each in (self._run_of_row, self._starts))
         order = np.argsort(number, kind="stable")
-        if limit is not None and limit < self.runs:
-            order = order[number[order] < np.sort(self._runs)[limit]]
-        return KeptRows(self._lines, starts[order])
+        return KeptRows(self._lines, starts[order[number[order] < self._end_of(limit)]])
+
+    def known(self, limit: int | None = None) -> int:
+        """Return how many of the first so many runs were known."""
+        return int((np.array(self._known, np.int64) < self._end_of(limit)).sum())
+
+    def _end_of(self, limit: int | None) -> float:
+        """Return the number of the first run after so many."""
+        return math.inf if limit is None or limit >= self.runs else float(np.sort(self._runs)[limit])

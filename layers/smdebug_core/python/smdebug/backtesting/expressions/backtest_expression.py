@@ -37,6 +37,7 @@ class ReadRun(NamedTuple):
     label: str
     columns: ColumnsOfRun
     left_out: tuple[str, ...]
+    is_known: bool = False
 
     def size(self) -> int:
         return _BESIDES + sum(len(values.steps) for values in self.columns.values())
@@ -58,7 +59,7 @@ def backtest_expression(
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
     computed = Computed(condition)
     names: set[str] = set()
-    reused = done = 0
+    done = 0
 
     with (
         closing(listing),
@@ -70,19 +71,20 @@ def backtest_expression(
             done += 1
             names.update(verdict.names)
             if not verdict.is_left_out:
-                reused += verdict.is_known
                 label = options.labels.label_of(run, verdict.tags)
                 columns = _columns(index, keys, run, verdict)
                 if columns is None:
                     computed.leave(number, run.path, label, verdict.rows)
                 else:
-                    computed.add(ReadRun(number, run.path, label, columns, verdict.left_out))
+                    computed.add(
+                        ReadRun(number, run.path, label, columns, verdict.left_out, verdict.is_known)
+                    )
                 if options.limit is not None and computed.runs >= options.limit:
                     pool.take_no_more()
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
     runs = computed.runs if options.limit is None else min(computed.runs, options.limit)
-    return Backtest(computed.in_order(options.limit), runs=runs, reused=reused)
+    return Backtest(computed.in_order(options.limit), runs=runs, reused=computed.known(options.limit))
 
 
 def _known_to(index: KeptIndex, keys: Sequence[str], *, is_fresh: bool) -> Callable[[str], str]:
@@ -132,11 +134,16 @@ class Computed:
         self._compute()
         return self._rows.in_order(limit)
 
+    def known(self, limit: int | None) -> int:
+        """Return how many of the first so many runs had not to be read again."""
+        return self._rows.known(limit)
+
     def _compute(self) -> None:
         runs, self._waiting, self._size = self._waiting, [], 0
         rows = verdicts(self._condition, [(run.path, run.columns) for run in runs])
         for run, row in zip(runs, rows, strict=True):
-            self._rows.add(run.number, [despite(row, run.left_out).labelled(run.label)])
+            row = despite(row, run.left_out).labelled(run.label)
+            self._rows.add(run.number, [row], is_known=run.is_known)
 
 
 def default_index(places: Sequence[str]) -> Path:
