@@ -84,12 +84,10 @@ def test_steps_that_end_without_a_result_fail_the_whole(tmp_path):
 
 
 def test_schedules_take_only_what_the_tests_beside_them_leave(tmp_path):
-    done = ci(
-        "make() { echo at $(nice); }; side_by_side check_handlers check_writers_defects; finish", tmp_path
-    )
+    done = ci("make() { echo at $(nice); }; side_by_side check_handlers check_writer; finish", tmp_path)
     assert done.returncode == 0
     logs = [*(tmp_path / "logs").glob("*-make-*.log")]
-    assert [log.read_text() for log in logs] == ["at 19\n"] * 3
+    assert [log.read_text() for log in logs] == ["at 19\n"] * 4
 
 
 def test_a_test_run_without_tests_fails(tmp_path):
