@@ -135,6 +135,14 @@ def test_two_backtests_do_not_write_one_journal(runs: Path, rule: str):
         ask(runs, rule)
 
 
+@pytest.mark.parametrize("content", [b"notes\n", b"SQLite format 3\0"])
+def test_a_file_of_something_else_is_no_journal(runs: Path, rule: str, content: bytes):
+    (runs.parent / "journal.jsonl").write_bytes(content)
+    with pytest.raises(SMDebugCustomerError, match="is no journal of a backtest: name another"):
+        ask(runs, rule)
+    assert (runs.parent / "journal.jsonl").read_bytes() == content
+
+
 def test_runs_in_any_state_get_a_row_that_says_so(runs: Path, rule: str):
     make_run(runs / "run-06", [2.0, 1.0], ends=False)
     (runs / "run-01" / event_key(10, "worker_0")).write_bytes(b"damaged")

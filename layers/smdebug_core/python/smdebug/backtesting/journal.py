@@ -35,6 +35,12 @@ class Journal:
             raise SMDebugCustomerError(
                 f"Another backtest of the same rules writes {file}. Wait for it, or name another --journal"
             ) from None
+        if os.pread(self._file.fileno(), 1, 0) not in (b"", b"{"):
+            self._file.close()
+            raise SMDebugCustomerError(
+                f"{file} is no journal of a backtest: name another with --journal, or delete it if "
+                "nobody needs it"
+            )
         self._read()
 
     def __enter__(self) -> Journal:
