@@ -17,7 +17,7 @@ from smdebug.files.notes.checkpoints import Checkpoint, last_before
 from smdebug.files.notes.origin import Origin
 from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
 from smdebug.runs.evaluation.diagnosing import diagnose, readable_checkpoints
-from smdebug.runs.metrics import last_metrics, unlike_configured
+from smdebug.runs.metrics import last_metrics, measured_sizes, unlike_configured
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import TrainingLoss, training_loss
@@ -43,6 +43,8 @@ class ListedRun:
     best_loss: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The last value of each number that was logged, and of the learning rate."""
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    """The number of parameters, the batch size and the samples a second, where they were measured."""
     differs: str = ""
     """How the measured learning rate differs from the configured one; empty if it does not."""
     saved_at: datetime | None = None
@@ -71,13 +73,14 @@ class ListedRun:
             **origin.packages,
         }
         del around["config"], around["packages"]
-        return {**self.metrics, **around, **origin.config}
+        return {**self.sizes, **self.metrics, **around, **origin.config}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
             **vars(self),
             "metrics": dict(self.metrics),
+            "sizes": dict(self.sizes),
             "saved_at": self.saved_at.isoformat() if self.saved_at else None,
             "origin": self.origin.to_dict(),
             "problems": None if self.problems is None else list(self.problems),
@@ -171,10 +174,12 @@ def listed_run(path: str, name: str) -> ListedRun:
     problem, differs, origin = "", "", None
     loss: TrainingLoss | None = None
     metrics: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     try:
         origin = trial.origin
         loss = training_loss(trial)
         metrics = last_metrics(trial)
+        sizes = measured_sizes(trial)
         differs = unlike_configured(trial)
     except SMDebugError as error:
         problem = redacted_line(error)
@@ -195,6 +200,7 @@ def listed_run(path: str, name: str) -> ListedRun:
         loss=None if loss is None else loss.last,
         best_loss=None if loss is None else loss.best,
         metrics=metrics,
+        sizes=sizes,
         differs=differs,
         saved_at=None if saved is None else datetime.fromtimestamp(saved, UTC),
         origin=origin or Origin(),

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from smdebug.amounts import number
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, TensorUnavailableForStep
 from smdebug.files.names import FIRST_LEARNING_RATE, LEARNING_RATES, SERIES, SYSTEM
+from smdebug.mode_keys import ModeKeys
 from smdebug.runs.training_loss import LOSSES, loss_name
 from smdebug.trials import Trial
 from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
@@ -18,6 +19,8 @@ METRICS = "metrics"
 LEARNING_RATE = "learning_rate"
 _SCALAR = "scalar/"
 _RATE_NAMES = ("lr", LEARNING_RATE)
+SIZES = ("parameters", "batch_size", "samples_per_second")
+_STEPS_TRIED = 3
 _ALIKE = 1e-3
 _KNOWN: WeakKeyDictionary[Trial, tuple[int, str]] = WeakKeyDictionary()
 
@@ -46,6 +49,44 @@ def unlike_configured(trial: Trial) -> str:
             known = count, ""
         _KNOWN[trial] = known
     return known[1]
+
+
+def measured_sizes(trial: Trial) -> dict[str, float]:
+    """Return what a training has by itself: `parameters`, `batch_size`, `samples_per_second`, where known.
+
+    They are those of the last training step that says so. Of a step with several backward passes no pace is
+    given: whether each has a batch of its own is not known.
+    """
+    steps = trial.steps(ModeKeys.TRAIN)
+    found: dict[str, float] = {}
+    for step in reversed(steps[-_STEPS_TRIED:]):
+        try:
+            facts = trial.facts(step, ModeKeys.TRAIN)
+            whole = trial.global_step(ModeKeys.TRAIN, step)
+            matrix = None if whole is None else trial.observations.at(whole).statistics("parameters")
+        except SMDebugError:  # a run of chosen tensors, or a damaged step: the rest of the run can be shown
+            continue
+        if matrix is not None:
+            count = sum(math.prod(tensor.shape) for tensor in matrix.tensors if tensor.shape is not None)
+            found.setdefault("parameters", count)
+        found = {**_pace(facts), **found}
+        if len(found) == len(SIZES):
+            break
+    return {name: found[name] for name in SIZES if name in found}
+
+
+def _pace(facts: Mapping[str, Any]) -> dict[str, float]:
+    shapes, system = facts.get("shapes"), facts.get("system")
+    if not facts.get("backward_passes") or not isinstance(shapes, list):
+        return {}  # no step of a training
+    first = next(iter(shapes), None)
+    if not isinstance(first, list) or len(first) < 2 or not isinstance(first[0], int):
+        return {}  # one sample alone
+    batch = first[0]
+    seconds = system.get("step_seconds") if isinstance(system, Mapping) else None
+    if facts.get("backward_passes") != 1 or not isinstance(seconds, float) or not seconds > 0:
+        return {"batch_size": batch}
+    return {"batch_size": batch, "samples_per_second": batch / seconds}
 
 
 def _metric_names(trial: Trial, series: Iterable[str]) -> list[str]:

@@ -54,7 +54,7 @@ def command(path: str, all_tensors: bool, no_values: bool, attempt: int | None, 
 
     Exits with 0, and with 3 if the run cannot be read.
     """
-    from smdebug.runs.metrics import unlike_configured
+    from smdebug.runs.metrics import measured_sizes, unlike_configured
     from smdebug.runs.overview import overview_of
 
     trial = open_path(path, attempt)
@@ -69,6 +69,7 @@ def command(path: str, all_tensors: bool, no_values: bool, attempt: int | None, 
         print_line(bad("damaged: ") + problem)
     _print_measured(measured, most)
     if not no_values:
+        _print_sizes(measured_sizes(trial))
         _print_scalars(trial, {loss.name for loss in run.losses})
 
 
@@ -249,6 +250,12 @@ def _print(run: Overview, measured: int, doubt: str, most: int | None) -> None:
         )
         if most is not None and len(run.tensors) > most:
             print_line(faint("--tensors lists all of them"))
+
+
+def _print_sizes(sizes: dict[str, float]) -> None:
+    if sizes:
+        print_heading("Measured by itself")
+        print_table(("name", "value"), [(name, f"{value:,.0f}") for name, value in sizes.items()])
 
 
 def _print_origin(run: Overview) -> None:
