@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss import opponents
+from smdebug_default_rules.loss import opponents, turned_weights
 from smdebug_default_rules.tensors import Modules
 
 _LOGITS = (
@@ -121,7 +121,8 @@ class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
 
     Also for a softmax over the wrong axis, a single class, an error that is maximised, targets that the last
-    layer cannot return, and for a generator and a discriminator that are told the same of what is generated.
+    layer cannot return, weights that favour the frequent class, and for a generator and a discriminator that
+    are told the same of what is generated.
     """
 
     cause = "loss input"
@@ -140,6 +141,8 @@ class LossInput(DefaultRule):
         self.since: dict[str, int] = {}
         self.of_opponents: list[Any] = []
         """What is wrong with the labels of opponents, and at which steps in a row it was so."""
+        self.weights = turned_weights.empty()
+        """The weights of the classes, and how many labels of each were seen."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         yield from self._of_opponents(seen)
@@ -163,6 +166,20 @@ class LossInput(DefaultRule):
                 title=problem.title,
                 why=problem.why,
                 advice=(problem.advice,),
+            )
+
+        turned_weights.extend(self.weights, seen)
+        for turned in turned_weights.found(self.weights):
+            yield self.finding(
+                turned.message,
+                since=self.weights["since"],
+                tensor=place,
+                statistic="weight",
+                value=turned.weight,
+                limit=turned.wanted,
+                title=turned_weights.TITLE,
+                why=(turned.why,),
+                advice=(turned.advice,),
             )
 
     def _of_opponents(self, seen: ObservedStep) -> Iterator[Finding]:

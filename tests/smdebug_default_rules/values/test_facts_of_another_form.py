@@ -35,6 +35,9 @@ NUMBERS = {
     "repeated": 0.0,
     "reduction": "mean",
     "of_a_layer": True,
+    "weights": [0.1],
+    "positives": [3],
+    "labels": 32,
 }
 CLASSES = {
     "criterion": "cross entropy",
@@ -52,6 +55,7 @@ CLASSES = {
     "reduction": "sum",
     "of_a_layer": True,
     "weighted": True,
+    "weights": [0.5, 2.0],
     "normalised": {"axis": 0, "length": 32},
 }
 LOSS = {

@@ -101,6 +101,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Targets have a mean of 5.5 and a spread of 1, and the model returns 0 to 1",),
             "End the model with the last linear",
         ),
+        (
+            "The weights favour the frequent class",
+            ("30 positive and 570 negative labels so far: 19 would make up for them, not 0.0526",),
+            "Divide the other way round: pos_weight is",
+        ),
+        (
+            "The weights favour the frequent class",
+            ("400 labels of class 0 weigh 2 each, and 40 of class 2 0.2",),
+            "Give rare classes the large weights, such",
+        ),
     ],
     "GradientsNotReset": [
         (

@@ -66,6 +66,26 @@ def number_facts(targets: NDArray[np.floating[Any]]) -> dict[str, Any]:
     return facts
 
 
+def weight_facts(weights: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+    """Return the weights of positives beside the counts of positives and of all labels that each is for.
+
+    Nothing of targets that are not 0 or 1, or if it is not known which of them a weight is for.
+    """
+    each = weights.reshape(-1)
+    is_of_columns = weights.ndim == 1 and targets.ndim > 1 and targets.shape[-1] == each.size
+    if each.size != 1 and not is_of_columns:
+        return {}
+    positive = targets == 1
+    if not targets.size or not (positive | (targets == 0)).all():
+        return {}
+    counts = positive.reshape(-1, each.size).sum(0) if each.size > 1 else [np.count_nonzero(positive)]
+    return {
+        "weights": [float(weight) for weight in each],
+        "positives": [int(count) for count in counts],
+        "labels": targets.size // each.size,
+    }
+
+
 def constant_cost(targets: NDArray[np.floating[Any]], knee: float = 0.0, scale: float = 1.0) -> float | None:
     """Return the mean error of always predicting the same in each column, as absolute errors count.
 

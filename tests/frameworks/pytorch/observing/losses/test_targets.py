@@ -294,3 +294,45 @@ def test_what_it_costs_to_repeat_the_last_value_is_a_fact(given, wanted, cost):
     estimates = nn.Parameter(torch.zeros_like(wanted))
     (term,) = facts_of(F.mse_loss(estimates * 1, wanted), given)["terms"]
     assert term.get("repeated") == (cost if cost is None else pytest.approx(cost))
+
+
+LABELS = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("weights", "wanted", "facts"),
+    [
+        (torch.tensor(3.0), LABELS[:, :1], ([3.0], [3], 4)),
+        (torch.tensor([3.0]), LABELS[:, 0], ([3.0], [3], 4)),
+        (torch.tensor([0.5, 4.0]), LABELS, ([0.5, 4.0], [3, 1], 4)),
+        (torch.tensor([0.5, 4.0]), LABELS.expand(3, 4, 2), ([0.5, 4.0], [9, 3], 12)),
+        (
+            torch.full((2, 1, 1), 2.0),
+            torch.ones(4, 2, 2, 2),
+            None,
+        ),  # which of them a weight is for is not known
+        (torch.tensor([0.5, 4.0]), LABELS * 0.9, None),  # smoothed
+    ],
+)
+def test_the_weights_of_positives_are_beside_their_counts(weights, wanted, facts):
+    scores = nn.Parameter(torch.zeros_like(wanted))
+    loss = F.binary_cross_entropy_with_logits(scores * 1, wanted, pos_weight=weights)
+    (term,) = facts_of(loss, torch.randn(4, 3))["terms"]
+    assert term["weighted"]
+    assert facts == (tuple(map(term.get, ("weights", "positives", "labels"))) if facts else None)
+    assert facts or "weights" not in term
+
+
+def test_the_weights_of_classes_are_beside_their_counts():
+    scores, weights = nn.Parameter(torch.zeros(4, 3)), torch.tensor([1.0, 2.0, 0.5])
+    loss = F.cross_entropy(scores * 1, torch.tensor([2, 2, 0, 2]), weight=weights)
+    (term,) = facts_of(loss, torch.randn(4, 3))["terms"]
+    assert (term["weights"], term["counts"]) == ([1.0, 2.0, 0.5], [[0, 1], [2, 3]])
+
+
+def test_weights_of_single_values_are_no_weights_of_classes():
+    scores, wanted = nn.Parameter(torch.zeros(4, 2)), LABELS
+    loss = F.binary_cross_entropy_with_logits(scores * 1, wanted, weight=torch.ones(4, 2))
+    (term,) = facts_of(loss, torch.randn(4, 3))["terms"]
+    assert term["weighted"]
+    assert "weights" not in term

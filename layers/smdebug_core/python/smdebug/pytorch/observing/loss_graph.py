@@ -120,6 +120,8 @@ class LossTerm(NamedTuple):
     """The axis of a softmax before the criterion, where that is not the axis of the classes."""
     knee: float | None = None
     """Below this, an absolute error counts as a square: 0 if none does, and None of other criteria."""
+    weights: torch.Tensor | None = None
+    """The weight of each class of a cross entropy, or of the positives of yes-or-no labels."""
 
 
 class LossGraph(NamedTuple):
@@ -245,6 +247,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
     if numbers is not None or criterion != CROSS_ENTROPY:
         targets = None
     made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
+    weights = _saved(node, "_saved_weight" if criterion == CROSS_ENTROPY else "_saved_pos_weight")
     return LossTerm(
         criterion,
         unlogged or made,
@@ -253,11 +256,12 @@ def _term(node: Any, criterion: str) -> LossTerm:
         targets,
         numbers,
         _REDUCTIONS.get(getattr(node, "_saved_reduction", -1), ""),
-        any(_saved(node, name) is not None for name in ("_saved_weight", "_saved_pos_weight")),
+        weights is not None or _saved(node, "_saved_weight") is not None,
         _ignored(node),
         _is_of_a_layer(given),
         _normalised(softmax, classes),
         _knee(node, criterion),
+        weights,
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
-from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts
+from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts, weight_facts
 from smdebug.numbers.tokens import token_facts
 from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
@@ -25,6 +25,7 @@ _OF_NUMBERS = frozenset((SQUARED, ABSOLUTE, SMOOTH, HUBER))
 _LEAST_LENGTH = 4
 """Shorter inputs are no sequences."""
 _MOST_FEATURES = 64
+_MOST_WEIGHTS = 128
 INPUT, TOKEN_BEFORE = "input", "token before"
 
 Facts = dict[str, Any]
@@ -97,17 +98,26 @@ def _term_facts(term: LossTerm) -> Callable[[], Facts]:
         facts["weighted"] = True
     if term.normalised is not None:
         facts["normalised"] = {"axis": term.normalised.axis, "length": term.normalised.length}
+    weights = None if term.weights is None or term.weights.numel() > _MOST_WEIGHTS else _copied(term.weights)
     if term.targets is not None:
         copied = _copied(term.targets)
-        return lambda: facts if copied is None else {**facts, **class_facts(copied(), term.ignored)}
+        return lambda: (
+            facts if copied is None else {**facts, **_each(weights), **class_facts(copied(), term.ignored)}
+        )
     if term.numbers is not None:
         copied = _copied(_some_rows(term.numbers))
-        return lambda: facts if copied is None else {**facts, **_of_numbers(term, copied())}
+        return lambda: facts if copied is None else {**facts, **_of_numbers(term, copied(), weights)}
     return lambda: facts
 
 
-def _of_numbers(term: LossTerm, targets: NDArray[Any]) -> Facts:
+def _each(weights: Callable[[], Any] | None) -> Facts:
+    return {} if weights is None else {"weights": weights().reshape(-1).tolist()}
+
+
+def _of_numbers(term: LossTerm, targets: NDArray[Any], weights: Callable[[], Any] | None) -> Facts:
     facts = number_facts(targets)
+    if weights is not None:
+        facts |= weight_facts(weights(), targets)
     if term.knee is not None:
         cost = constant_cost(targets, term.knee, term.knee if term.criterion == HUBER and term.knee else 1.0)
         if cost is not None:

@@ -145,7 +145,11 @@ BALANCE: Mapping[str, Any] = {
 }
 TERM = record(
     "criterion",
-    pairs={"targets": ("largest_class", "largest_share"), "means": ["variances"]},
+    pairs={
+        "targets": ("largest_class", "largest_share"),
+        "means": ["variances"],
+        "positives": ("weights", "labels"),
+    },
     criterion=text,
     **BALANCE,
     ascending=share,
@@ -158,16 +162,19 @@ TERM = record(
     given=text,
     highest=number,
     ignored=share,
+    labels=count,
     lowest=number,
     means=every(number),
     normalised=whole(axis=count, length=some),
     of_a_layer=flag,
+    positives=every(count),
     reduction=text,
     repeated=number,
     rows=count,
     target_rows=some,
     variances=every(amount),
     weighted=flag,
+    weights=every(number),
 )
 LOSS = record(
     attention=record(
