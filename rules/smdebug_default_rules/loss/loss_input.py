@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss import opponents, turned_weights
+from smdebug_default_rules.loss import opponents, own_targets, turned_weights
 from smdebug_default_rules.tensors import Modules
 
 _LOGITS = (
@@ -121,8 +121,8 @@ class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
 
     Also for a softmax over the wrong axis, a single class, an error that is maximised, targets that the last
-    layer cannot return, weights that favour the frequent class, and for a generator and a discriminator that
-    are told the same of what is generated.
+    layer cannot return, targets that learn, weights that favour the frequent class, and for a generator and a
+    discriminator that are told the same of what is generated.
     """
 
     cause = "loss input"
@@ -141,6 +141,8 @@ class LossInput(DefaultRule):
         self.since: dict[str, int] = {}
         self.of_opponents: list[Any] = []
         """What is wrong with the labels of opponents, and at which steps in a row it was so."""
+        self.of_own_target: list[int] = []
+        """The first saved steps in a row at which the target has a gradient."""
         self.weights = turned_weights.empty()
         """The weights of the classes, and how many labels of each were seen."""
 
@@ -150,6 +152,9 @@ class LossInput(DefaultRule):
         if not loss:
             self.looked = False
             return
+        own = own_targets.found(self.of_own_target, seen.facts, seen.step)
+        if own is not None:
+            yield self.finding(**own)
         place = self._place(seen)
         found = dict(_problems(loss, _Output.of(seen, place), seen.step))
         if len(seen.facts.get("optimizers") or ()) == 1:

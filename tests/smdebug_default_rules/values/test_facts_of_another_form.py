@@ -149,6 +149,7 @@ EVERY_FACT = {
     "other_gradients": True,
     "other_mode": ["0"],
     "predicted": {"constant": True, "of": "validation", "rows": 100, "score": 0.9, "skill": 0.1},
+    "own_target": {"discount": 0.9, "parameter": "Net_4.weight"},
     "passes_share_graph": True,
     "reset_between_passes": True,
     "row_digests": "",

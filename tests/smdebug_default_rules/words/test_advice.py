@@ -111,6 +111,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("400 labels of class 0 weigh 2 each, and 40 of class 2 0.2",),
             "Give rare classes the large weights, such",
         ),
+        (
+            "The target of the loss learns, too",
+            ("2 sides of the error have a gradient, at 3 saved steps in a row",),
+            "Compute the target without a gradient: with",
+        ),
     ],
     "GradientsNotReset": [
         (

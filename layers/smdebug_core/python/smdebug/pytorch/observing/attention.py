@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 
 from smdebug.numbers.attention import Seen, attention_facts
+from smdebug.pytorch.graphs.saved_values import operations, saved_value
 from smdebug.pytorch.observing.loss_graph import LossGraph
-from smdebug.pytorch.observing.saved_values import operations, saved_value
 
 MAX_NODES = 800
 MAX_FOUND = 6

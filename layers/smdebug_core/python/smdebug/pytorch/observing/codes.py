@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from smdebug.numbers.codes import divergence_facts, embedding_facts, policy_facts, soft_target_facts
-from smdebug.pytorch.observing.saved_values import operations, saved_value
+from smdebug.pytorch.graphs.saved_values import operations, saved_value
 
 MAX_NODES = 60
 MOST_VALUES = 1 << 16

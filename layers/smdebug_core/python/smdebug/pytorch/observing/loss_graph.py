@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from smdebug.numbers.loss_terms import ABSOLUTE, DIVERGENCE, HUBER, SMOOTH, SQUARED
+from smdebug.pytorch.graphs.saved_values import operations
 from smdebug.pytorch.observing import divergences
 from smdebug.pytorch.observing.absolute_errors import Compared
-from smdebug.pytorch.observing.saved_values import operations
 from smdebug.pytorch.observing.written_errors import written_error
 
 MAX_NODES = 300

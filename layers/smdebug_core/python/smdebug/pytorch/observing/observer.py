@@ -16,6 +16,7 @@ from torch import nn
 from smdebug.files.names import LEARNING_RATES
 from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
+from smdebug.pytorch.graphs.own_targets import own_target
 from smdebug.pytorch.listening.callbacks import InGraph, is_compiling, kept_out_of_graphs
 from smdebug.pytorch.listening.epochs import Epochs
 from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers, owned_by
@@ -309,6 +310,8 @@ class TorchObserver:
                 recorder.carry(LOSS, loss)
             if recorder.due and len(self._known) > 1:
                 self._opponents.before_backward(loss)
+            if recorder.due and loss.numel() == 1 and (target := own_target(loss, self._names)) is not None:
+                self._observations.note(own_target=target._asdict())
             if recorder.due and not self._has_described and loss.numel() == 1:
                 graph = describe(loss, self._absolute.taken(), self._returned)
                 self._is_of_labels = graph is not None and not graph.terms

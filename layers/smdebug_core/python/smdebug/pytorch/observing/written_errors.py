@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from smdebug.numbers.loss_terms import ABSOLUTE, SQUARED
+from smdebug.pytorch.graphs.saved_values import saved_value
 from smdebug.pytorch.observing.absolute_errors import Compared
-from smdebug.pytorch.observing.saved_values import saved_value
 
 _REDUCTIONS = {"MeanBackward0": "mean", "SumBackward0": "sum"}
 _SQUARE, _ABSOLUTE, _DIFFERENCE = "PowBackward0", "AbsBackward0", "SubBackward0"

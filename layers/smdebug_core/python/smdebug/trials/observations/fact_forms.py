@@ -299,6 +299,7 @@ FORMS: Mapping[str, Form] = {
     "optimizers": every(OPTIMIZER),
     "other_gradients": flag,
     "other_mode": every(text),
+    "own_target": whole(discount=positive, parameter=text),
     "passes_share_graph": flag,
     "predicted": whole(
         constant=flag,
