@@ -15,6 +15,7 @@ from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
 from smdebug_default_rules.weights import (
     choices,
+    exchanged_means,
     idle_optimizers,
     still_copies,
     untrained_layers,
@@ -53,8 +54,8 @@ class UnreachedParameters(DefaultRule):
     several results and no loss is computed from one of them, when a router gets no gradient although its
     experts learn, when a table of positions is never used, or one row of it for all tokens, when all
     gradients have been exactly zero since the training began, when an optimizer never makes a step although
-    its gradients are reset, when the first layers are frozen although they look untrained, and when a copy
-    of the untrained model that gives the targets, such as a target network, never changes.
+    its gradients are reset, when the first layers are frozen although they look untrained, when a copy of
+    the untrained model that gives the targets never changes, and when a mean of the weights is the weights.
     """
 
     cause = "no gradient"
@@ -83,6 +84,8 @@ class UnreachedParameters(DefaultRule):
         """What is known of optimizers that have made no step."""
         self.copy = still_copies.empty()
         """What is known of a copy of the model that gives the targets."""
+        self.followed: list[int] = []
+        """The saved steps in a row at which a mean of the weights was nearly the weights."""
         self.is_fresh: bool | None = None
         """Whether the model began with weights that nobody had trained."""
         self.untrained = untrained_layers.empty()
@@ -128,6 +131,8 @@ class UnreachedParameters(DefaultRule):
             return
         idle_optimizers.extend(self.idle, seen, table)
         yield from self._idle()
+        if mean := exchanged_means.found(self.followed, seen):
+            yield self._finding(*mean)
         if self.is_fresh is None:
             self.is_fresh = are_fresh(table, ~table.is_frozen)
         if self.is_fresh:
@@ -225,9 +230,8 @@ class UnreachedParameters(DefaultRule):
         untrained_layers.extend(self.untrained, seen, table)
         found = untrained_layers.found(self.untrained, table)
         if found is not None:
-            why, advice = found.why, untrained_layers.ADVICE
-            title = untrained_layers.TITLE
-            yield self._finding(found.name, found.message, found.steps, title, why, *advice)
+            title, advice = untrained_layers.TITLE, untrained_layers.ADVICE
+            yield self._finding(found.name, found.message, found.steps, title, found.why, *advice)
 
     def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
         """Judge what chooses experts and positions, once there are enough steps."""

@@ -35,6 +35,7 @@ from tests.smdebug_default_rules.values import test_computed_twice as again
 from tests.smdebug_default_rules.weights.test_adapters import LAYERS, NAMES, Adapted
 from tests.smdebug_default_rules.weights.test_balanced_decay import held
 from tests.smdebug_default_rules.weights.test_choices import unchosen
+from tests.smdebug_default_rules.weights.test_exchanged_means import following
 from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
@@ -405,6 +406,7 @@ RUNS = [
     ("LossInput", lambda: positives(10, weights=[10 / 190])),
     ("LossInput", lambda: classes(200, 100, 20, weights=[2.0, 1.0, 0.2])),
     ("LossInput", lambda: moved(1, 1, 1)),
+    ("UnreachedParameters", lambda: following(*[0.99] * 5)),
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
 ]
 """A rule and a run in which it finds something."""

@@ -217,6 +217,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("2 of 3 weights are frozen, and the same at 10 saved steps in a row",),
             "Load the trained weights before the layers are frozen",
         ),
+        (
+            "The mean of the weights is the weights of now",
+            ("It keeps 0.01 of what it was and takes 0.99 of the weights, at 5 saved steps in a row",),
+            "Keep the large share of the mean:",
+        ),
     ],
     "ModuleModes": [
         (

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.pytorch.listening.callbacks import AGAIN, Callback, has_compiled, is_compiling, is_tracing
+from smdebug.pytorch.modules.followers import Followers
 from smdebug.pytorch.modules.names import class_name
 from smdebug.pytorch.tensors.arrays import is_plain
 from smdebug.pytorch.tensors.on_device import fetched
@@ -49,6 +50,10 @@ class Copies:
         self._values = torch.empty(0)
         self._was_called = False
         self._handle: Any = None
+        self._followers = Followers()
+        self._of_follower: Any = None
+        self.followed: Callable[[], dict[str, Any] | None] | None = None
+        """What is known of a model that follows, measured since the saved step before."""
 
     def begin_step(self, parameters: Named, trained: frozenset[int]) -> Callable[[], dict[str, Any]] | None:
         """Begin a step that is saved; return what is known of a copy that was called since the one before.
@@ -66,6 +71,9 @@ class Copies:
         self._trained = trained
         self._steps += 1
         facts = self._facts()
+        self.followed = self._followers.begin_step(
+            parameters, is_searched=self._steps <= 1 + SEARCHED or self._copy is not None
+        )
         self._was_called = False
         if has_compiled():  # a callback would be a reason to compile again
             return facts
@@ -75,7 +83,9 @@ class Copies:
             if self._first and self._steps <= 1 + SEARCHED:
                 self._handle = register_module_forward_pre_hook(self._before_any_forward)
         elif (copy := self._copy()) is not None:
-            self._handle = copy.register_forward_pre_hook(_OnCall(self))
+            self._handle = copy.register_forward_pre_hook(_OnCall(self.called))
+        if (follower := self._followers.model) is not None:
+            self._of_follower = follower.register_forward_pre_hook(_OnCall(self._before_follower))
         return facts
 
     def close(self) -> None:
@@ -83,6 +93,12 @@ class Copies:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
+        self._leave_follower()
+
+    def _leave_follower(self) -> None:
+        if self._of_follower is not None:
+            self._of_follower.remove()
+            self._of_follower = None
 
     def leave(self) -> None:
         """Search no more: a graph is about to be compiled, which would be compiled again."""
@@ -93,7 +109,18 @@ class Copies:
         """Note that the copy was called, which is enough until the next step that is saved."""
         if not AGAIN.runs:
             self._was_called = True
-            self.close()
+            if self._handle is not None:
+                self._handle.remove()
+                self._handle = None
+
+    def _before_follower(self) -> None:
+        if AGAIN.runs:
+            return
+        try:
+            if self._followers.called():
+                self._leave_follower()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
+            self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         self.leave()
@@ -111,6 +138,8 @@ class Copies:
         place = None if AGAIN.runs else self._place_of(module)
         if place is None:
             self._others.add(module)
+            if not AGAIN.runs:
+                self._followers.consider(module)
             return
         self._copy, self._place = ref(module), place
         some = range(place.start, place.stop)[:: _every(place.stop - place.start)]
@@ -152,6 +181,7 @@ class Copies:
             return lambda: {**facts, "is_same": bool(wait())}
         is_same = bool(flag)
         if not is_same:
+            self._followers.consider(copy)
             self._copy, self._steps = None, 1 + SEARCHED  # it follows: there is nothing more to see
         return lambda: {**facts, "is_same": is_same}
 
@@ -159,12 +189,12 @@ class Copies:
 class _OnCall(Callback):
     """Called before the forward of a copy."""
 
-    def __init__(self, copies: Copies):
-        self._copies = copies
+    def __init__(self, called: Callable[[], object]):
+        self._called = called
 
     def __call__(self, module: nn.Module, args: Any) -> None:
         if not is_compiling() and not is_tracing():
-            self._copies.called()
+            self._called()
 
 
 def _beginnings(parameters: Named) -> Iterator[tuple[str, torch.Size, torch.Tensor]]:

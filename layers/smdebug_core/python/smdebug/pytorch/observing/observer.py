@@ -211,8 +211,11 @@ class TorchObserver:
             return
         if self._sees_calls and len(self._known) > 1:
             self._opponents.begin_step(structure.models)
-        if self._sees_calls and (copy := self._copies.begin_step(parameters, structure.module_ids)):
-            note.note(copied_model=copy)
+        if self._sees_calls:
+            if copy := self._copies.begin_step(parameters, structure.module_ids):
+                note.note(copied_model=copy)
+            if self._copies.followed is not None:
+                note.note(followed=self._copies.followed)
         if self._twice is not None:
             self._twice.begin_step(structure, model, begun.mode_step, parameters, bool(in_graph))
 

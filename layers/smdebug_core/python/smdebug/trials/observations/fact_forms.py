@@ -279,6 +279,7 @@ FORMS: Mapping[str, Form] = {
     "distinct_rows": count,
     "dropout_in_evaluation": number,
     "evaluated": table(text),
+    "followed": whole(is_same=flag, model=text, of=text, share=number),
     "frozen": every(text),
     "gradient_names": table(text),
     "gradients": flag,
