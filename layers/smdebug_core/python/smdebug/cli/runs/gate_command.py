@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="Refuse a run whose newest step was saved longer ago: 90s, 10m, 2h, 1d.",
 )
-@click.option("--ended", "must_have_ended", is_flag=True, help="Refuse a run that has not ended well.")
+@click.option("--ended", "must_have_ended", is_flag=True, help="Refuse a run that has not ended.")
 @attempt_option
 @output_options
 def command(
@@ -58,8 +58,9 @@ def command(
     """Say by the exit code whether RUN may pass, for pipelines.
 
     Rules are evaluated at every saved step. A run in progress is judged by what it has saved so far; with
-    --ended, it must have its end marker, which a training that crashed or was killed has not written. The age
-    of a step is measured by the clock of this machine.
+    --ended, it must have its end marker, which a training that was killed has not written. One that has
+    raised an error, or was terminated, never passes. The age of a step is measured by the clock of this
+    machine.
 
     \b
     Examples:
@@ -69,7 +70,7 @@ def command(
 
     Exits with 0 if the run passes, with 1 if a rule has detected a problem, with 3 if the run or part of it
     cannot be read or a rule failed, with 5 if no rule had anything to check, with 6 if nothing was saved
-    within --max-age, and with 7 if the run has not ended, with --ended.
+    within --max-age, and with 7 if the training has failed or, with --ended, the run has not ended.
     """
     from smdebug.runs.evaluation.diagnosing import diagnose
     from smdebug.runs.evaluation.gating import Age, GatedRun, decide, seconds_of

@@ -13,7 +13,6 @@ from smdebug.diagnosis import Issue
 from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import SMDebugValueError
 
-_FAILED = "The training has failed: it raised an error or was terminated"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
 
@@ -30,7 +29,7 @@ class GateOutcome(Enum):
     STALE = "stale"
     """Its newest step is too old: it has stalled, or it is not the run of this pipeline."""
     NOT_ENDED = "not_ended"
-    """It has no end marker: it is still training, has failed, or was killed."""
+    """It has failed, or it has no end marker: it is still training, or was killed."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ class Decision:
 def decide(run: GatedRun, age: Age, *, must_have_ended: bool = False) -> Decision:
     """Return whether the run passes.
 
-    Findings count first. Then nothing may be unread or too old, and something must have been checked.
+    Findings count first. Then nothing may be unread or too old, the training must not have failed, and
+    something must have been checked.
     """
     if run.issues:
         more = f", and {counted(len(run.issues) - 1, 'other problem')}" if len(run.issues) > 1 else ""
@@ -95,17 +95,17 @@ def decide(run: GatedRun, age: Age, *, must_have_ended: bool = False) -> Decisio
         return Decision(GateOutcome.UNREADABLE, "Part of the run is missing or damaged.")
     if age.is_beyond:
         return Decision(GateOutcome.STALE, _why_stale(run, age))
-    if must_have_ended and not run.has_ended:
-        why = (
-            f"{_FAILED}."
-            if run.has_failed
-            else "The run has not ended: it is still training, or it was killed."
+    if run.has_failed:
+        return Decision(
+            GateOutcome.NOT_ENDED, "The training has failed: it raised an error or was terminated."
         )
-        return Decision(GateOutcome.NOT_ENDED, why)
+    if must_have_ended and not run.has_ended:
+        return Decision(
+            GateOutcome.NOT_ENDED, "The run has not ended: it is still training, or it was killed."
+        )
     if not run.passed:
         return Decision(GateOutcome.NOT_CHECKED, "No rule had anything to check.")
-    but = f" {_FAILED}, which --ended refuses." if run.has_failed else ""
-    return Decision(GateOutcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.{but}")
+    return Decision(GateOutcome.PASSED, f"{counted(len(run.passed), 'rule')} passed.")
 
 
 def _why_stale(run: GatedRun, age: Age) -> str:
