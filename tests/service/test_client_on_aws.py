@@ -311,11 +311,9 @@ def test_the_remedy_for_a_missing_region_helps(monkeypatch, tmp_path):
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    default_clients.cache_clear()
-    try:
-        assert default_clients()("cloudformation").meta.region_name == "eu-central-1"
-    finally:
-        default_clients.cache_clear()
+    assert default_clients()("cloudformation").meta.region_name == "eu-central-1"
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+    assert default_clients()("cloudformation").meta.region_name == "eu-west-3"
 
 
 def test_a_missing_region_is_reported_with_a_remedy(monkeypatch, tmp_path):

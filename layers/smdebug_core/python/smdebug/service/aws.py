@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import (
@@ -195,9 +195,15 @@ def run_storage(run: str, clients: Clients) -> Storage:
     return S3Storage.at(run, clients("s3"))
 
 
-@cache
 def default_clients() -> Clients:
     """Clients with the credentials and the region that boto3 finds."""
+    from smdebug.storage.s3_clients import settings_of_aws
+
+    return _clients_under(settings_of_aws())
+
+
+@lru_cache(maxsize=8)
+def _clients_under(settings: Hashable) -> Clients:
     try:
         from boto3.session import Session
         from botocore.config import Config

@@ -49,17 +49,19 @@ class Clients:
 
 
 def shared_clients() -> Clients:
-    """Return the clients of all places that are opened under the same settings, as boto3 reads them now.
-
-    A changed variable or file of credentials leads to others: who renews them need not start anew.
-    """
-    variables = ((name, value) for name, value in os.environ.items() if name.startswith("AWS_"))
-    return _clients_under(frozenset(variables), tuple(_version_of(*file) for file in _SETTINGS))
+    """Return the clients of all places that are opened under the same settings of AWS."""
+    return _clients_under(settings_of_aws())
 
 
 @lru_cache(maxsize=8)
-def _clients_under(*_: Hashable) -> Clients:
+def _clients_under(settings: Hashable) -> Clients:
     return Clients()
+
+
+def settings_of_aws() -> Hashable:
+    """Return a value that changes when boto3 would make other clients: who renews credentials gets those."""
+    variables = frozenset(item for item in os.environ.items() if item[0].startswith("AWS_"))
+    return variables, tuple(_version_of(*file) for file in _SETTINGS)
 
 
 def _version_of(variable: str, default: str) -> tuple[int, ...]:
