@@ -1,6 +1,8 @@
-"""`smdebug inspect` of a run with evaluations: the loss of the training, and that of the validation."""
+"""Runs with evaluations in `smdebug inspect` and `runs`: the losses and steps of training and validation."""
 
 from __future__ import annotations
+
+import json
 
 import smdebug
 from smdebug import modes
@@ -20,6 +22,19 @@ def test_the_validation_loss_is_that_after_a_training_step(tmp_path):
     ).write(5, end=True)
     shown = inspected(tmp_path / "a")
     assert "\nloss 2 at step 2\nvalidation loss 9 after training step 2\n" in shown
+
+
+def test_a_list_counts_the_steps_of_the_training(tmp_path):
+    WrittenRun(
+        tmp_path / "a",
+        loss=lambda step: 4.0 - step if step < 3 else 9.0,
+        mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN,
+    ).write(5, end=True)
+    WrittenRun(tmp_path / "b", loss=lambda step: 9.0, mode=lambda _: modes.EVAL).write(5, end=True)
+    rows = [line.split()[:3] for line in in_a_shell("runs", str(tmp_path)).stdout.splitlines()[1:3]]
+    assert rows == [["a", "ended", "2"], ["b", "ended", "4"]]
+    (run,) = json.loads(in_a_shell("runs", str(tmp_path), "--where", "training_step=2", "--json").stdout)
+    assert (run["name"], run["last_step"], run["training_step"]) == ("a", 4, 2)
 
 
 def test_a_run_of_training_alone_has_one_loss(tmp_path):

@@ -39,6 +39,15 @@ test("what differs in most runs comes first, and a share needs a known total", (
   assert.equal(shareOf(run("d")), null);
 });
 
+test("evaluations are no steps of a training, neither in the order nor in the share", () => {
+  const runs = [
+    run("a", { last_step: 163, training_step: 124, configuration: { max_steps: 250 } }),
+    run("b", { last_step: 150 }),
+  ];
+  assert.deepEqual(names(arranged(runs, chosen({ sort: "last_step" }))), ["a", "b"]);
+  assert.equal(shareOf(runs[0]), 0.5);
+});
+
 test("a pinned run comes first in every order", () => {
   const runs = [run("a"), run("b"), run("c", { configuration: { pinned: true } })];
   assert.deepEqual(names(arranged(runs, chosen({}))), ["c", "a", "b"]);

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import smdebug
+from smdebug import modes
 from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
 from smdebug.ui.finding.local_runs import runs_below
@@ -58,6 +59,12 @@ def test_a_run_that_begins_later_appears(tmp_path):
     clock.now += 6
     found = listed(board)
     assert {name: each.state for name, each in found.items()} == {"a": "ended", "b": "training"}
+
+
+def test_steps_of_evaluations_are_no_steps_of_the_training(tmp_path):
+    WrittenRun(tmp_path / "a", mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN).write(5, end=True)
+    glance = listed(Board([str(tmp_path)]))["a"]
+    assert (glance.last_step, glance.training_step) == (4, 2)
 
 
 def test_a_list_that_no_page_shows_is_read_rarely(tmp_path):

@@ -38,6 +38,8 @@ class ListedRun:
     state: str = ""
     steps: int = 0
     last_step: int | None = None
+    training_step: int | None = None
+    """The last step of the training that has a loss: evaluations are not counted. None if it is not known."""
     loss: float | None = None
     """The loss of its last step of training."""
     best_loss: float | None = None
@@ -65,6 +67,7 @@ class ListedRun:
             "state": self.state,
             "steps": self.steps,
             "last_step": self.last_step,
+            "training_step": self.training_step,
             "loss": self.loss,
             "best_loss": self.best_loss,
             "tag": list(origin.tags),
@@ -197,6 +200,7 @@ def listed_run(path: str, name: str) -> ListedRun:
         state=trial.state,
         steps=len(steps),
         last_step=steps[-1] if steps else None,
+        training_step=None if loss is None else loss.last_training_step,
         loss=None if loss is None else loss.last,
         best_loss=None if loss is None else loss.best,
         metrics=metrics,

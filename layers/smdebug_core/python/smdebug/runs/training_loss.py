@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,11 @@ class TrainingLoss:
     def last_step(self) -> int:
         """The step of `last`."""
         return int(self.steps[-1])
+
+    @property
+    def last_training_step(self) -> int | None:
+        """The step of `last`, counted among those of the training alone; None if that is not known."""
+        return None if self.training_steps is None else int(self.training_steps[-1])
 
     @property
     def best(self) -> float | None:
@@ -143,6 +148,14 @@ def of_rows(name: str, rows: NDArray[np.float64]) -> TrainingLoss | None:
     return TrainingLoss(name, steps.astype(np.int64), rows[::-1, 3][places], training_steps=own)
 
 
+class _Point(NamedTuple):
+    """The loss at a step, which has that number among the training steps, if it is known."""
+
+    step: int
+    value: float
+    own_step: int | None = None
+
+
 class LossReader:
     """Reads the loss of a run that may grow: each saved step once.
 
@@ -163,7 +176,7 @@ class LossReader:
         self._most = most
         self._samples_series = samples_series
         self._attempt: Any = None
-        self._known: dict[int, tuple[int, float] | None] = {}
+        self._known: dict[int, _Point | None] = {}
 
     def read(self) -> TrainingLoss | None:
         """Return the loss as far as it was saved; None if there is none."""
@@ -179,9 +192,7 @@ class LossReader:
             return self._of_steps(trial.steps(), self._kept_at)
         return of_rows(self.name, trial.observations.series_rows(self.name))
 
-    def _of_steps(
-        self, steps: list[int], read: Callable[[int], tuple[int, float] | None]
-    ) -> TrainingLoss | None:
+    def _of_steps(self, steps: list[int], read: Callable[[int], _Point | None]) -> TrainingLoss | None:
         chosen = steps if self._most is None else thinned(steps, self._most)
         for newest in steps[-1:]:  # late values may be added to it
             self._known.pop(newest, None)
@@ -191,30 +202,35 @@ class LossReader:
             points.add(last)
             if last is not None:
                 break
-        found = sorted(point for point in points if point is not None)
+        found = sorted((point for point in points if point is not None), key=lambda point: point[:2])
         if not found:
             return None
-        numbers, values = zip(*found, strict=True)
+        own = [point.own_step for point in found if point.own_step is not None]
         return TrainingLoss(
             self.name,
-            np.array(numbers, np.int64),
-            np.array(values, np.float64),
+            np.array([point.step for point in found], np.int64),
+            np.array([point.value for point in found], np.float64),
             is_sampled=self._samples_series or len(chosen) < len(steps),
+            training_steps=np.array(own, np.int64) if len(own) == len(found) else None,
         )
 
-    def _at(self, step: int, read: Callable[[int], tuple[int, float] | None]) -> tuple[int, float] | None:
+    def _at(self, step: int, read: Callable[[int], _Point | None]) -> _Point | None:
         if step not in self._known:
             self._known[step] = read(step)
         return self._known[step]
 
-    def _kept_at(self, step: int) -> tuple[int, float] | None:
+    def _kept_at(self, step: int) -> _Point | None:
         """Return the newest loss that a saved step has kept, with its own step."""
         rows = self._trial.observations.at(step).series(self.name)
-        if ModeKeys.TRAIN in self._trial.modes():
+        is_training = ModeKeys.TRAIN in self._trial.modes()
+        if is_training:
             rows = rows[rows[:, 1] == ModeKeys.TRAIN.value]
-        return (int(rows[-1, 0]), float(rows[-1, 3])) if len(rows) else None
+        if not len(rows):
+            return None
+        step, _, own_step, value = rows[-1].tolist()
+        return _Point(int(step), value, int(own_step) if is_training else None)
 
-    def _saved_at(self, step: int) -> tuple[int, float] | None:
+    def _saved_at(self, step: int) -> _Point | None:
         """Return a saved loss, the mean if it has several values; None if it cannot be read."""
         try:
             value = self._trial.tensor(self.name).reduction_value(step, "mean")
@@ -223,7 +239,7 @@ class LossReader:
         except (TensorUnavailableForStep, SMDebugTypeError):  # its shape alone was saved, or text
             pass
         else:
-            return None if np.iscomplexobj(value) else (step, float(value))
+            return None if np.iscomplexobj(value) else _Point(step, float(value))
         return None
 
 

@@ -53,6 +53,7 @@ class RowAnswer(TypedDict):
     note: str
     steps: int
     last_step: int | None
+    training_step: int | None
     first_saved: float | None
     last_saved: float | None
     duration: float | None

@@ -215,6 +215,7 @@ class ListedRun(TypedDict):
     state: Annotated[str, "`ended`, `failed`, `not ended` or `unreadable`"]
     steps: int
     last_step: int | None
+    training_step: Annotated[int | None, "the last one that has a loss: evaluations are not counted"]
     loss: float | None
     best_loss: float | None
     metrics: Annotated[dict[str, float], "the last value of each number that was logged"]

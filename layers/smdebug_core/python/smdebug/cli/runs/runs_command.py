@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 5
 _MOST_METRICS = 3
-_ALWAYS = {"name", "state", "last_step", "loss", "saved_at"}
+_ALWAYS = {"name", "state", "last_step", "training_step", "loss", "saved_at"}
 
 
 @click.command("runs")
@@ -144,7 +144,7 @@ def _print_runs(runs: list[ListedRun], asked: list[str], columns: str | None, la
             (
                 run.name,
                 run.state,
-                run.last_step,
+                run.last_step if run.training_step is None else run.training_step,
                 number(run.loss),
                 moment(run.saved_at),
                 *(_in_words(of_run.get(key_of(name, of_run) or name)) for name in shown),

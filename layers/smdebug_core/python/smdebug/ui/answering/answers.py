@@ -60,6 +60,7 @@ def row_answer(board: Board, row: Row) -> RowAnswer:
         "note": glance.note,
         "steps": glance.steps,
         "last_step": glance.last_step,
+        "training_step": glance.training_step,
         "first_saved": glance.first_saved,
         "last_saved": glance.last_saved,
         "duration": glance.duration,

@@ -46,6 +46,8 @@ class Glance:
     error: str = ""
     steps: int = 0
     last_step: int | None = None
+    training_step: int | None = None
+    """The last step of the training that has a loss: evaluations are not counted. None if it is not known."""
     first_saved: float | None = None
     last_saved: float | None = None
     duration: float | None = None
@@ -134,6 +136,7 @@ class _Followed:
             missing=missing,
             loss_name=self._losses.name,
             loss=None if loss is None else finite(loss.last),
+            training_step=None if loss is None else loss.last_training_step,
             curve=() if loss is None else curve_of(loss.values.tolist()),
             configuration=configuration_of(trial),
             metrics={} if trial.has_more_files else metrics_of(trial),

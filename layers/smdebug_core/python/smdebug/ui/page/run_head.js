@@ -1,6 +1,7 @@
 // What a run is: its name, its state in a line, its configuration, and how far it was read.
 
 import { report as held } from "./api.js";
+import { across } from "./axis.js";
 import { Folded, h, replace } from "./dom.js";
 import { ago, count, duration, moment, plural } from "./format.js";
 
@@ -35,7 +36,7 @@ export class RunHead {
     document.title = `${run.issues.length ? `✗ ${run.issues.length} ` : ""}${run.name} · smdebug`;
     const words = [
       run.state,
-      run.last_step === null ? null : `step ${count(run.last_step)}`,
+      run.last_step === null ? null : stepInWords(run),
       `${plural(run.steps, "step")} saved`,
       run.workers.length > 1 ? plural(run.workers.length, "worker") : null,
       run.duration === null ? null : duration(run.duration),
@@ -107,4 +108,12 @@ export class RunHead {
     this.damage.show(run.damaged.length ? summary : null, h("ul", {}, ...places));
     this.damage.warn();
   }
+}
+
+// The last step as people count them: of the training alone, where evaluations are counted as well.
+/** @param {RunAnswer} run */
+function stepInWords(run) {
+  const trained = across(run.training_steps, run.last_step);
+  const counted = trained === run.last_step ? "" : ` (${count(run.last_step)} with evaluations)`;
+  return `step ${count(trained)}${counted}`;
 }

@@ -18,6 +18,7 @@ const KNOWN = {
   state: (run) => run.state,
   steps: (run) => run.steps,
   last_step: (run) => run.last_step,
+  training_step: (run) => run.training_step,
   duration: (run) => run.duration,
   problems: (run) => run.issues,
 };

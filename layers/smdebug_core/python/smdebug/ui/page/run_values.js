@@ -8,3 +8,8 @@
  * @param {string} name
  */
 export const valueOf = (run, name) => run.configuration[name] ?? run.metrics[name];
+
+// The last step as people count them: evaluations are none.
+export function stepOf(run) {
+  return run.training_step ?? run.last_step;
+}

@@ -6,7 +6,7 @@ import { ago, count, duration, moment, number, plural } from "./format.js";
 import { noRuns } from "./no_runs.js";
 import { oneAtATime } from "./refreshing.js";
 import { arranged, BY_NAME, BY_TAG, distinguishing, isPinned, parameterNames, shareOf, tagsOf } from "./runs_order.js";
-import { valueOf } from "./run_values.js";
+import { stepOf, valueOf } from "./run_values.js";
 import { verdictOf } from "./run_verdict.js";
 import { sparkline } from "./sparkline.js";
 
@@ -220,7 +220,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
         title: run.error || null,
         class: `${run.error ? "bad" : ""} state-${run.state}`,
       }),
-      h("td", {}, h("span", { text: count(run.last_step) }), progress_of(run)),
+      h("td", {}, h("span", { text: count(stepOf(run)) }), progress_of(run)),
       h("td", {}, canvas),
       h("td", { text: number(run.loss) }),
       h("td", { class: "wide", title: run.issue }, verdictOf(run)),

@@ -1,7 +1,7 @@
 // Which runs the list shows, and in which order; what distinguishes them.
 
 import { matcher } from "./run_search.js";
-import { valueOf } from "./run_values.js";
+import { stepOf, valueOf } from "./run_values.js";
 
 /** @typedef {import("./types/answers.js").RowAnswer} Run */
 /** @typedef {{search: string, state: string, sort: string, down: boolean, group: string, tag: string}} Choice */
@@ -11,7 +11,7 @@ import { valueOf } from "./run_values.js";
 const SORTS = {
   name: (run) => run.name.toLowerCase(),
   state: (run) => run.state,
-  last_step: (run) => run.last_step ?? -1,
+  last_step: (run) => stepOf(run) ?? -1,
   loss: (run) => run.loss ?? Infinity,
   issues: (run) => -(run.issues ?? -1),
   saved: (run) => -(run.last_saved ?? 0),
@@ -46,7 +46,8 @@ function groupsOf(run, by) {
 // How far a training is, where its configuration says how long it will take.
 export function shareOf(run) {
   const total = TOTALS.map((name) => run.configuration[name]).find((value) => typeof value === "number" && value > 0);
-  return total && run.last_step !== null ? Math.min(1, (run.last_step + 1) / total) : null;
+  const step = stepOf(run);
+  return total && step !== null ? Math.min(1, (step + 1) / total) : null;
 }
 
 // Numbers by size, before texts by letters; what is missing comes last.

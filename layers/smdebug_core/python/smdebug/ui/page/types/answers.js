@@ -64,6 +64,7 @@
  * @property {string} note
  * @property {number} steps
  * @property {number | null} last_step
+ * @property {number | null} training_step
  * @property {number | null} first_saved
  * @property {number | null} last_saved
  * @property {number | null} duration
