@@ -63,8 +63,14 @@ def test_a_run_that_begins_later_appears(tmp_path):
 
 def test_steps_of_evaluations_are_no_steps_of_the_training(tmp_path):
     WrittenRun(tmp_path / "a", mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN).write(5, end=True)
-    glance = listed(Board([str(tmp_path)]))["a"]
+    board = Board([str(tmp_path)])
+    glance = listed(board)["a"]
     assert (glance.last_step, glance.training_step) == (4, 2)
+    (row,) = board.rows
+    while not board.reader(row.id).is_read:
+        board.work([row.id])
+    assert row.glance.checked
+    assert (row.glance.last_step, row.glance.training_step) == (4, 2)
 
 
 def test_a_list_that_no_page_shows_is_read_rarely(tmp_path):

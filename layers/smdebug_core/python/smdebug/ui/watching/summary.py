@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from smdebug.diagnosis.wording import in_a_line
 from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import escaped
@@ -30,6 +32,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
     first = reader.issues[0] if reader.issues else None
     glance = replace(
         timed(known, trial, steps),
+        training_step=int(reader.charts.training_steps.of(np.array(steps[-1:]))[0]) if steps else None,
         state=state_of(trial, steps, ended=reader.has_ended),
         error=reader.error,
         workers=trial.num_workers,
