@@ -44,9 +44,11 @@ def serve(
         if not as_json:
             write("Starting the debugger on this machine ...")
         aws.start()
-        starting = False
-        for line in [as_data(aws)] if as_json else instructions(aws):
+        *lines, last = [as_data(aws)] if as_json else instructions(aws)
+        for line in lines:
             write(line)
+        starting = False  # whoever reads the last line may end the stack at once
+        write(last)
         stop.wait()
     except KeyboardInterrupt:
         if starting:
