@@ -28,11 +28,18 @@ def test_a_finding_reaches_the_topic_of_others_and_the_central_account():
             saver.save(0, HEALTHY)
             saver.save(1, FAILING)
             saver.end()
-        aws.wait_until(
-            lambda: ended(aws.events(bus=CENTRAL)), what="the end of the run in the central account"
-        )
-        (alert,) = aws.wait_until(inbox.messages, what="an alert on the topic of others")
-        assert "ExplodingTensor" in alert["message"]
+        subjects = []
+
+        def alerts():
+            subjects.extend(message["subject"] for message in inbox.messages())
+            return len(subjects) == 2
+
+        aws.wait_until(alerts, what="two alerts on the topic of others")
+        run = f"{aws.bucket}/joined"
+        assert sorted(subjects) == [
+            f"ExplodingTensor detected an issue at step 1 of {run}",
+            f"Run {run} is Finished: issues found",
+        ]
         aws.settle()
         aws.wait_until(lambda: sent(aws) == published(aws), what="every event in the central account")
         assert {event["account"] for event in aws.events(bus=CENTRAL)} == {"123456789012"}
@@ -60,10 +67,6 @@ def test_an_event_that_no_role_may_send_on_is_a_dead_letter(tmp_path):
         (refusal,) = [text for text in aws.refused() if "events:PutEvents" in text]
         assert CENTRAL in refusal
         assert aws.events(bus=CENTRAL) == []
-
-
-def ended(events):
-    return any(event["detail-type"] == "Run State Change" for event in events)
 
 
 def sent(aws):
