@@ -90,10 +90,13 @@ class Copies:
 
     def close(self) -> None:
         """Watch no calls."""
+        self._leave_copy()
+        self._leave_follower()
+
+    def _leave_copy(self) -> None:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        self._leave_follower()
 
     def _leave_follower(self) -> None:
         if self._of_follower is not None:
@@ -109,9 +112,7 @@ class Copies:
         """Note that the copy was called, which is enough until the next step that is saved."""
         if not AGAIN.runs:
             self._was_called = True
-            if self._handle is not None:
-                self._handle.remove()
-                self._handle = None
+            self._leave_copy()
 
     def _before_follower(self) -> None:
         if AGAIN.runs:
