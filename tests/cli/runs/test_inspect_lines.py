@@ -14,22 +14,23 @@ def inspected(run):
     return in_a_shell("inspect", str(run)).stdout
 
 
-def test_the_validation_loss_is_that_after_a_training_step(tmp_path):
+def evaluated_at_the_end(place):
+    """Write a run of three training steps, and two of an evaluation."""
     WrittenRun(
-        tmp_path / "a",
+        place,
         loss=lambda step: 4.0 - step if step < 3 else 9.0,
         mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN,
     ).write(5, end=True)
+
+
+def test_the_validation_loss_is_that_after_a_training_step(tmp_path):
+    evaluated_at_the_end(tmp_path / "a")
     shown = inspected(tmp_path / "a")
     assert "\nloss 2 at step 2\nvalidation loss 9 after training step 2\n" in shown
 
 
 def test_a_list_counts_the_steps_of_the_training(tmp_path):
-    WrittenRun(
-        tmp_path / "a",
-        loss=lambda step: 4.0 - step if step < 3 else 9.0,
-        mode=lambda step: modes.EVAL if step >= 3 else modes.TRAIN,
-    ).write(5, end=True)
+    evaluated_at_the_end(tmp_path / "a")
     WrittenRun(tmp_path / "b", loss=lambda step: 9.0, mode=lambda _: modes.EVAL).write(5, end=True)
     rows = [line.split()[:3] for line in in_a_shell("runs", str(tmp_path)).stdout.splitlines()[1:3]]
     assert rows == [["a", "ended", "2"], ["b", "ended", "4"]]

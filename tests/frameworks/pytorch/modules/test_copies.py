@@ -1,7 +1,6 @@
 """Copies of the trained model that are called beside it and do not change."""
 
 import copy
-import sys
 
 import pytest
 import torch
@@ -13,6 +12,8 @@ from smdebug import modes
 from smdebug.pytorch.modules.copies import Copies
 from smdebug.trials import create_trial
 
+pytestmark = pytest.mark.usefixtures("nothing_was_compiled")
+
 
 class Net(nn.Module):
     def __init__(self):
@@ -21,15 +22,6 @@ class Net(nn.Module):
 
     def forward(self, rows):
         return self.head(self.body(rows))
-
-
-@pytest.fixture(autouse=True)
-def nothing_was_compiled(monkeypatch):
-    """Forget what other tests have compiled in this process: in one that has, nothing is watched."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None:
-        for kind in ("frames", "stats"):
-            monkeypatch.delitem(dynamo.counters, kind, raising=False)
 
 
 def noted(place, model, given, after=lambda step: None, steps=8):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 
 import pytest
 import torch
@@ -13,14 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 import smdebug
 from smdebug.trials import create_trial
 
-
-@pytest.fixture(autouse=True)
-def nothing_was_compiled(monkeypatch):
-    """Forget what other tests have compiled in this process: in one that has, nothing is watched."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None:
-        for kind in ("frames", "stats"):
-            monkeypatch.delitem(dynamo.counters, kind, raising=False)
+pytestmark = pytest.mark.usefixtures("nothing_was_compiled")
 
 
 def shares(place, follow, *, calls=1, steps=60, optimizer=torch.optim.Adam, follows_first=False):
