@@ -50,7 +50,6 @@ class RunNumbers:
         self._statistics = tuple(statistics)
         self._reads_values = reads_values
         self._clock = TrainingSteps()
-        self._last_training = -1
         self._last_step = -1
         self._waiting: dict[tuple[ModeKeys, str], list[FloatRows]] = {}
         self._last_time: float | None = None
@@ -87,14 +86,14 @@ class RunNumbers:
         own: list[tuple[str, FloatRows]] = []
         for found in observed.rows_at(step):
             time = time or found.wall_time
-            self._note_training(found.rows)
+            self._clock.note_rows(found.rows)
             own.append((_name(found.name, found.worker, chief), self._selected(found)))
         mode, mode_step = self._trial.mode_modestep(step)
         if mode is ModeKeys.TRAIN and mode_step is not None:
-            self._note_training(np.array([[step, mode.value, mode_step, 0.0]]))
+            self._clock.note(np.array([step]), np.array([mode_step]))
         for name, rows in own:
             self._sort(name, rows, drafts)
-        self._release(drafts, self._last_training)
+        self._release(drafts, self._clock.last)
         at, label = self._place_of(step, mode), LABELS.get(mode or ModeKeys.GLOBAL, _TRAINING)
         for saved in self._selection.values_at(self._trial, step, names):
             time = time or saved.wall_time
@@ -110,12 +109,6 @@ class RunNumbers:
     def _selected(self, found: Rows) -> FloatRows:
         steps = self._selection.steps
         return found.rows if steps is None else found.rows[np.isin(found.rows[:, 0], steps)]
-
-    def _note_training(self, rows: FloatRows) -> None:
-        training = rows[rows[:, 1] == ModeKeys.TRAIN.value]
-        if len(training):
-            self._clock.note(training[:, 0].astype(np.int64), training[:, 2].astype(np.int64))
-            self._last_training = max(self._last_training, int(training[:, 0].max()))
 
     def _place_of(self, step: int, mode: ModeKeys | None) -> int:
         if mode in EVALUATIONS or mode is ModeKeys.TRAIN:

@@ -124,9 +124,7 @@ def _training_steps(trial: Trial, observed: Observed) -> TrainingSteps:
     known = np.array([pair for pair in saved if pair[0] is not None], np.int64).reshape(-1, 2)
     clock.note(known[:, 0], known[:, 1])
     for name in sorted(observed.scalars):
-        rows = trial.observations.series_rows(name)
-        training = rows[rows[:, 1] == ModeKeys.TRAIN.value]
-        clock.note(training[:, 0].astype(np.int64), training[:, 2].astype(np.int64))
+        clock.note_rows(trial.observations.series_rows(name))
     return clock
 
 

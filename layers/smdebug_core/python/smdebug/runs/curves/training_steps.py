@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.runs.thinned_steps import thinned
 
 Integers = NDArray[np.int64]
@@ -33,6 +34,16 @@ class TrainingSteps:
         for shift, first in zip(shifts.tolist(), steps[places].tolist(), strict=True):
             self._begin(int(shift), int(first))
         self._last = max(self._last, int(steps.max()))
+
+    def note_rows(self, rows: NDArray[np.float64]) -> None:
+        """Add the training steps among rows of step, mode, step of the mode, value."""
+        training = rows[rows[:, 1] == ModeKeys.TRAIN.value]
+        self.note(training[:, 0].astype(np.int64), training[:, 2].astype(np.int64))
+
+    @property
+    def last(self) -> int:
+        """The last of the training steps, by its number in the run; -1 before the first."""
+        return self._last
 
     def extend(self, later: TrainingSteps) -> None:
         """Add what is known of other steps."""
