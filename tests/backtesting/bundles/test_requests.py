@@ -97,7 +97,7 @@ def test_the_formula_on_the_page_gives_the_estimate():
     r, s, n, calls = 5_000, 2_000, 10, 2_500
     seconds = r * (0.3 + s * (0.0015 + 0.0004 * n))
     with_bundles = r * (4 * 0.0000004 + (1 + s / 500) * 0.000005)
-    without = r * ((9 + 2 * s) * 0.0000004 + (2 + s / 500) * 0.000005)
+    without = r * ((8 + 2 * s) * 0.0000004 + (2 + s / 500) * 0.000005)
     for is_bundled, requests in ((True, with_bundles), (False, without)):
         dollars = seconds * 0.0000144 + requests + calls * 0.00004
         assert dollars == pytest.approx(estimated(is_bundled=is_bundled).dollars, rel=0.03)

@@ -51,7 +51,7 @@ def test_no_runs_cost_nothing():
 
 def test_the_price_is_that_of_requests_and_time():
     work = work_of(*planned(1000), 10)
-    assert work.gets == 2009
+    assert work.gets == 2008
     dollars = work.dollars(1024, custom=False)
     assert dollars > work.gets * PRICES["S3 GET"] + work.seconds * PRICES["GB-second"]
     assert work.dollars(2048, custom=False) > dollars

@@ -32,10 +32,13 @@ def open_run(
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
-    if read_collections(storage) is None:
-        raise MissingCollectionFiles(_nothing_here(storage))
     limits = replace(IMPATIENT, index_files=index_files)
-    return create_trial(storage, wait_limits=limits, range_steps=range_steps, attempt=attempt)
+    try:
+        return create_trial(storage, wait_limits=limits, range_steps=range_steps, attempt=attempt)
+    except MissingCollectionFiles:
+        if read_collections(storage) is not None:  # of some of the workers
+            raise
+        raise MissingCollectionFiles(_nothing_here(storage)) from None
 
 
 def refuse_a_file(path: str | os.PathLike[str]) -> None:

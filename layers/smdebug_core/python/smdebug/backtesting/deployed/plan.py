@@ -36,7 +36,7 @@ SANDBOX = 1.0
 """A process for each run, which imports the library."""
 
 # Requests
-GETS_OF_RUN = 9
+GETS_OF_RUN = 8
 GETS_OF_STEP = 2
 """The index file and the event file; each further worker has two of its own."""
 GETS_OF_BUNDLED_RUN = 4
