@@ -53,7 +53,7 @@ class Row:
         return self.status in (FOUND, PASSED)
 
     def labelled(self, label: str) -> Row:
-        return replace(self, label=label)
+        return self if self.label == label else replace(self, label=label)
 
     def at(self, path: str) -> Row:
         """Return the row with the run's path as it was named now."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
@@ -30,6 +30,8 @@ create table if not exists runs (id integer primary key, location text unique, i
 create table if not exists keys (id integer primary key, name text unique);
 create table if not exists series (id integer primary key, checksum integer, steps blob, numbers blob);
 """
+_NO_KEY = 0
+"""Ids begin at 1."""
 _MOST_KEYS = 1 << 20
 """The id of a series is that of its run, times this, plus that of its key."""
 
@@ -41,6 +43,7 @@ class KeptIndex:
         self._file = file
         self._using = threading.Lock()
         self._keys: dict[str, int] = {}
+        self._last_steps = (b"", crc32(b""), np.empty(0, np.int64))
         file.parent.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(file)
         try:
@@ -58,23 +61,23 @@ class KeptIndex:
     def identity_of(self, location: str, keys: Sequence[str]) -> str:
         """Return what the run was when its columns were read; empty unless it has all of these."""
         with self._used() as database:
-            run, identity = self._run(location)
-            ids = [self._id(run, key) for key in keys]
-            query = f"select count(*) from series where id in ({_among(ids)})"  # noqa: S608 - question marks
-            (found,) = database.execute(query, ids).fetchone()
-        return identity if found == len(ids) else ""
+            ids = ",".join(f"runs.id * {_MOST_KEYS} + {self._key(key)}" for key in keys)
+            count = f"(select count(*) from series where id in ({ids}))"  # noqa: S608 - of numbers
+            query = f"select identity, {count} from runs where location = ?"  # noqa: S608 - likewise
+            identity, found = database.execute(query, (location,)).fetchone() or ("", 0)
+        return identity if found == len(keys) else ""
 
     def columns_of(self, location: str, keys: Sequence[str]) -> dict[str, Values]:
         """Return the columns of a run that has them."""
         with self._used() as database:
-            run, _ = self._run(location)
-            key_of = {self._id(run, key): key for key in keys}
-            columns = "id, checksum, steps, numbers"
-            query = f"select {columns} from series where id in ({_among(key_of)})"  # noqa: S608 - likewise
-            found = database.execute(query, [*key_of]).fetchall()
+            key_of = {self._key(key): key for key in keys}
+            ids = ",".join(f"runs.id * {_MOST_KEYS} + {number}" for number in key_of)
+            columns = f"series.id % {_MOST_KEYS}, checksum, steps, numbers"
+            query = f"select {columns} from runs join series on series.id in ({ids}) where location = ?"  # noqa: S608
+            found = database.execute(query, (location,)).fetchall()
             if len(found) < len(keys):
                 raise sqlite3.DatabaseError("a series is missing")
-            return {key_of[number]: _values(*parts) for number, *parts in found}
+            return {key_of[number]: self._values(*parts) for number, *parts in found}
 
     def keep(self, location: str, identity: str, columns: Mapping[str, Values]) -> None:
         """Write the columns of a run; those that it had when it was another one are deleted."""
@@ -89,7 +92,7 @@ class KeptIndex:
             database.executemany("insert or ignore into keys (name) values (?)", ((key,) for key in columns))
             database.executemany(
                 "insert or replace into series values (?, ?, ?, ?)",
-                [(self._id(run, key), *_parts(values)) for key, values in columns.items()],
+                [(run * _MOST_KEYS + self._key(key), *_parts(values)) for key, values in columns.items()],
             )
 
     def _run(self, location: str) -> tuple[int, str]:
@@ -97,22 +100,31 @@ class KeptIndex:
         query = "select id, identity from runs where location = ?"
         return self._database.execute(query, (location,)).fetchone() or (0, "")
 
-    def _id(self, run: int, key: str) -> int:
-        """Return the id of a series; that of none if the key is unknown."""
-        if key not in self._keys:
-            found = self._database.execute("select id from keys where name = ?", (key,)).fetchone()
+    def _key(self, name: str) -> int:
+        """Return the id of a key; that of none if it is unknown."""
+        if name not in self._keys:
+            found = self._database.execute("select id from keys where name = ?", (name,)).fetchone()
             if found is None:
-                return -1
-            self._keys[key] = found[0]
-        return run * _MOST_KEYS + self._keys[key]
+                return _NO_KEY
+            self._keys[name] = found[0]
+        return self._keys[name]
+
+    def _values(self, checksum: int, steps: bytes, numbers: bytes) -> Values:
+        """Return a series; most have the steps of the one before, which are then the same object."""
+        if steps != self._last_steps[0]:
+            self._last_steps = (steps, crc32(steps), np.frombuffer(steps, np.int64))
+        if crc32(numbers, self._last_steps[1]) != checksum:
+            raise sqlite3.DatabaseError("a series is damaged")
+        return Values(self._last_steps[2], np.frombuffer(numbers, np.float64))
 
     @contextmanager
-    def _used(self, begin: str = "begin") -> Iterator[sqlite3.Connection]:
-        """Do everything in one transaction: the file is locked once."""
+    def _used(self, begin: str = "") -> Iterator[sqlite3.Connection]:
+        """Do everything in one transaction, which several statements need to `begin`."""
         with self._using:
             try:
                 with self._database:  # commits, or rolls back
-                    self._database.execute(begin)
+                    if begin:
+                        self._database.execute(begin)
                     yield self._database
             except sqlite3.Error as error:
                 self._keys.clear()  # the id of one may have been taken back
@@ -149,13 +161,3 @@ def _refuse_foreign(file: Path) -> None:
 def _parts(values: Values) -> tuple[int, bytes, bytes]:
     steps, numbers = (part.tobytes() for part in values)
     return crc32(numbers, crc32(steps)), steps, numbers
-
-
-def _values(checksum: int, steps: bytes, numbers: bytes) -> Values:
-    if crc32(numbers, crc32(steps)) != checksum:
-        raise sqlite3.DatabaseError("a series is damaged")
-    return Values(np.frombuffer(steps, np.int64), np.frombuffer(numbers, np.float64))
-
-
-def _among(ids: Collection[int]) -> str:
-    return ",".join("?" * len(ids))

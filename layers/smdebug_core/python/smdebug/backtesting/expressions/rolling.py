@@ -70,15 +70,15 @@ def _medians(values: Matrix, steps: int) -> Matrix:
     blocks = ranks >> 3
     blocks[~is_number] = length // 8 + 1
     bits = np.where(is_number, np.uint8(1) << (ranks & 7).astype(np.uint8), np.uint8(0))
-    window = _RanksInWindow(runs, length, min(steps, length))
+    window = _RanksInWindow(blocks, bits, min(steps, length))
     count = np.zeros(runs, np.int64)
     row = np.arange(runs) * length
     found = np.empty(values.shape)
     for at in range(length):
         if at >= steps:
-            window.remove(blocks[at - steps], bits[at - steps])
+            window.remove(at - steps)
             count -= is_number[at - steps]
-        window.add(blocks[at], bits[at])
+        window.add(at)
         count += is_number[at]
         low = high = ordered.take(row + window.at(np.maximum(count - 1, 0) >> 1))
         is_even = count & 1 == 0
@@ -91,7 +91,8 @@ def _medians(values: Matrix, steps: int) -> Matrix:
 def _ranked(values: Matrix) -> tuple[Matrix, NDArray[Any], NDArray[np.bool_]]:
     """Return the ordered values, one run behind the other; by step, their ranks and which are numbers."""
     runs, length = values.shape
-    order = np.argsort(values, axis=1, kind="stable")  # NaN comes last
+    values = values + 0.0  # there is one zero, so that the order of equal values does not matter
+    order = np.argsort(values, axis=1)  # NaN comes last
     ranks = np.empty((length, runs), np.min_scalar_type(length))
     ranks[order.T, np.arange(runs)] = np.arange(length, dtype=ranks.dtype)[:, None]
     numbers = length - np.isnan(values).sum(axis=1)
@@ -101,25 +102,29 @@ def _ranked(values: Matrix) -> tuple[Matrix, NDArray[Any], NDArray[np.bool_]]:
 class _RanksInWindow:
     """Which ranks are in the window of each run: eight to a block, a bit for each."""
 
-    def __init__(self, runs: int, length: int, steps: int):
-        blocks = length // 8 + 1
+    def __init__(self, blocks: NDArray[Any], bits: NDArray[np.uint8], steps: int):
+        """`blocks` and `bits` are those of the ranks, by step and run."""
+        length, runs = blocks.shape
+        number = length // 8 + 1
         self._most = length - 1
         self._runs = np.arange(runs)
-        self._bits = np.zeros((blocks + 1) * runs, np.uint8)
+        self._blocks, self._bit = blocks, bits
+        self._place = self._places(blocks)
+        self._bits = np.zeros((number + 1) * runs, np.uint8)
         """Of each block, of one run behind the other; the last block is that of NaN, and without bits."""
-        self._below = np.zeros((blocks + 1, runs), np.min_scalar_type(steps))
+        self._below = np.zeros((number + 1, runs), np.min_scalar_type(steps))
         """How many ranks are in the blocks before each."""
-        self._after = np.arange(1, blocks + 1, dtype=np.min_scalar_type(blocks + 1))[:, None]
+        self._after = np.arange(1, number + 1, dtype=np.min_scalar_type(number + 1))[:, None]
 
-    def add(self, blocks: NDArray[Any], bits: NDArray[np.uint8]) -> None:
-        """Add a rank to each run."""
-        self._below[1:] += (blocks < self._after).view(np.uint8)
-        self._bits[self._places(blocks)] ^= bits
+    def add(self, step: int) -> None:
+        """Add the rank that each run has at the step."""
+        self._below[1:] += (self._blocks[step] < self._after).view(np.uint8)
+        self._bits[self._place[step]] ^= self._bit[step]
 
-    def remove(self, blocks: NDArray[Any], bits: NDArray[np.uint8]) -> None:
-        """Remove a rank from each run."""
-        self._below[1:] -= (blocks < self._after).view(np.uint8)
-        self._bits[self._places(blocks)] ^= bits
+    def remove(self, step: int) -> None:
+        """Remove the rank that each run has at the step."""
+        self._below[1:] -= (self._blocks[step] < self._after).view(np.uint8)
+        self._bits[self._place[step]] ^= self._bit[step]
 
     def at(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the rank at that place of each run; any, if there are fewer."""

@@ -74,7 +74,7 @@ def _name_of(key: str) -> str:
 def _aligned(columns: list[Values]) -> list[Array]:
     """Return the common steps, and the values of each column there."""
     first = columns[0].steps
-    if all(np.array_equal(first, column.steps) for column in columns[1:]):
+    if all(column.steps is first or np.array_equal(first, column.steps) for column in columns[1:]):
         return [first, *(column.values for column in columns)]
     steps = reduce(np.intersect1d, (column.steps for column in columns))
     return [steps, *(column.values[np.searchsorted(column.steps, steps)] for column in columns)]
