@@ -39,6 +39,8 @@ MODULES = (
     "silent.forecasts_held_out_torch",
     "silent.teachers_held_out_torch",
     "silent.drops_held_out_torch",
+    "unlearnt.rounded_torch",
+    "unlearnt.rounded_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
     "fit_keras",

@@ -14,6 +14,8 @@ from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
+from smdebug_default_rules.weights import rounded_away
+from smdebug_default_rules.weights.rounded_away import COARSE
 from smdebug_default_rules.weights.set_back import LEAST_STEPS, followed, set_back
 
 REGULAR_STEPS = 5
@@ -24,8 +26,6 @@ LEAST_SPACINGS = 8
 """An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
 USUAL_EPSILON = 1e-8
 """Optimizers that divide by the size of gradients add this, so that smaller gradients give smaller steps."""
-COARSE = 1e-6
-"""The spacing of 16 bits is above this."""
 STILL_STEPS = 3
 """After this many saved optimizer steps in a row without a change, one is reported."""
 
@@ -55,7 +55,8 @@ class LostUpdates(DefaultRule):
     """Fires when a step of the optimizer leaves a parameter bit-equal although it has a gradient.
 
     Also when the optimizer owns none of the model's parameters, when a layer that is still used stops
-    receiving gradients, and when parameters have their old values again at the step after.
+    receiving gradients, when parameters have their old values again at the step after, and when weights of
+    16 bits keep most of their values because each update is rounded away.
     """
 
     cause = "lost update"
@@ -76,6 +77,8 @@ class LostUpdates(DefaultRule):
         """The last saved steps of the optimizer, as long as none of them moved any parameter."""
         self.beginnings: dict[str, list[int]] = {}
         """What each parameter began the last saved step with, and since when."""
+        self.rounded = rounded_away.empty()
+        """What weights of 16 bits were at first, and how far their updates should have moved them since."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -89,6 +92,8 @@ class LostUpdates(DefaultRule):
         owned = (table.owners >= 0) & trained
         # The first step of a training that follows another may be one of the model before.
         is_another = self.is_another_training(seen)
+        if is_another:
+            self.rounded = rounded_away.empty()
         if not owned.any():
             # One whose own parameters have gradients trains them, such as what this model is a copy of.
             is_idle = seen.facts.get("optimizers") and not seen.facts.get("other_gradients")
@@ -98,6 +103,7 @@ class LostUpdates(DefaultRule):
         if self._nothing_moves(seen, table, owned, owned & has_gradient, rates):
             yield self._all_still(table, owned, owned & has_gradient)
             return
+        yield from self._rounded(seen, table, owned)
         self.beginnings = followed(self.beginnings, table, owned, seen.step)
         yield from self._set_back(seen, table, owned)
         still = {}
@@ -163,6 +169,21 @@ class LostUpdates(DefaultRule):
                 title=_set_back_title(len(found), int((owned & table.is_weight).sum())),
                 why=(f"{name}: update {update:.3g} at step {seen.step}, and no difference to step {since}",),
                 advice=(_COPIED,),
+            )
+
+    def _rounded(self, seen: ObservedStep, table: Parameters, owned: Any) -> Iterator[Finding]:
+        rounded_away.extend(self.rounded, seen, table, owned)
+        if lost := rounded_away.found(self.rounded, seen, table):
+            yield self.finding(
+                lost.message,
+                since=lost.since,
+                tensor=lost.name,
+                statistic="share of sampled values that have not changed",
+                value=lost.kept,
+                limit=rounded_away.LEAST_KEPT,
+                title=rounded_away.TITLE,
+                why=lost.why,
+                advice=rounded_away.ADVICE,
             )
 
     def _not_owned(self, seen: ObservedStep, table: Parameters, which: Any) -> Finding:

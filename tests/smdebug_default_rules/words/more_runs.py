@@ -38,6 +38,7 @@ from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_exchanged_means import following
 from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
 from tests.smdebug_default_rules.weights.test_resumes import resumed
+from tests.smdebug_default_rules.weights.test_rounded_away import run as rounded_away
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
 from tests.smdebug_default_rules.weights.test_still_copies import copied
 from tests.smdebug_default_rules.weights.test_untrained_layers import frozen
@@ -408,5 +409,6 @@ RUNS = [
     ("LossInput", lambda: moved(1, 1, 1)),
     ("UnreachedParameters", lambda: following(*[0.99] * 5)),
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
+    ("LostUpdates", rounded_away),
 ]
 """A rule and a run in which it finds something."""

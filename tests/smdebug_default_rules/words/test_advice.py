@@ -155,6 +155,15 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Net_0.weight: update 0.001 at step 50, and no difference to step 0",),
             "Look for code in the loop that writes",
         ),
+        (
+            "Most updates are rounded away",
+            (
+                "100% of the sampled values have not changed in 50 steps",
+                "A step changes a value by about 2e-05; at the size of Net_0.weight the numbers of float16 "
+                "are 0.0001 apart",
+            ),
+            "Keep the weights in float32 and compute in",
+        ),
     ],
     "UnreachedParameters": [
         (

@@ -1,0 +1,1 @@
+"""Trainings whose loss falls or stands while a part of the model learns nothing."""
