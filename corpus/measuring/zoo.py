@@ -41,6 +41,8 @@ MODULES = (
     "silent.drops_held_out_torch",
     "unlearnt.rounded_torch",
     "unlearnt.rounded_held_out_torch",
+    "unlearnt.views_torch",
+    "unlearnt.views_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
     "fit_keras",

@@ -35,6 +35,10 @@ _SEEDS = (
     "Seed each worker of the data loader separately (worker_init_fn), so that they do not all return the "
     "same rows."
 )
+_VIEWS = (
+    "Augment each view by itself: call the transform twice for each image, and give the model both results. "
+    "Look for one view that is used twice, and for a seed that is set before each of the two calls."
+)
 _PREPARED = "Look at what prepares the inputs: a scaling, a mask or a file that was not read."
 
 
@@ -42,7 +46,7 @@ class RepeatedInput(DefaultRule):
     """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal.
 
     Also when the noise that a model has to tell from its inputs, as that of a diffusion, is the same at each
-    step.
+    step, and when a contrastive loss compares each row with itself, as both views are the same.
     """
 
     cause = "repeated input"
@@ -63,6 +67,8 @@ class RepeatedInput(DefaultRule):
         self.equal_steps = 1
         self.duplicates: list[int] = []
         self.constant: list[int] = []
+        self.views: list[int] = []
+        """The first of the saved steps in a row at which both views of each row were equal."""
         self.noise = repeated_noise.empty()
         """What is known of noise that is the target of the loss."""
 
@@ -99,6 +105,7 @@ class RepeatedInput(DefaultRule):
         yield from self._equal_batches(seen, name)
         yield from self._equal_rows(seen, name)
         yield from self._equal_noise(seen)
+        yield from self._equal_views(seen, name)
 
     def _is_constant(self, seen: ObservedStep) -> bool:
         """Whether all values of the only input are the same, where a known loss compares with targets."""
@@ -156,6 +163,29 @@ class RepeatedInput(DefaultRule):
             why=(f"1 noise at {steps} saved steps, from {lowest:.6g} to {highest:.6g} at each",),
             advice=(repeated_noise.ADVICE,),
         )
+
+    def _equal_views(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
+        pairs = (seen.facts.get("loss") or {}).get("positives")
+        if not pairs:
+            return
+        looked, equal = pairs["looked"], pairs["equal"]
+        self.views = [*self.views, seen.step][:LEAST_STEPS] if looked and equal == looked else []
+        if len(self.views) >= LEAST_STEPS:
+            yield self.finding(
+                f"The contrastive loss compares each row of {name} with itself: the codes of both views are "
+                "equal, and there is nothing to learn from them",
+                since=self.views[0],
+                tensor=name,
+                statistic="pairs of equal codes",
+                value=equal,
+                limit=looked,
+                title="Both views of a row are the same",
+                why=(
+                    f"{equal} of {looked} pairs of codes that were compared are equal, at {len(self.views)} "
+                    "saved steps in a row",
+                ),
+                advice=(_VIEWS,),
+            )
 
     def _equal_rows(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
         shapes, distinct = seen.facts.get("shapes"), seen.facts.get("distinct_rows")

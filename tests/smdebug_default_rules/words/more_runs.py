@@ -16,6 +16,7 @@ from tests.smdebug_default_rules import test_guards as guards
 from tests.smdebug_default_rules import test_limits as limits
 from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
+from tests.smdebug_default_rules.inputs.test_equal_views import compared
 from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
@@ -409,6 +410,7 @@ RUNS = [
     ("LossInput", lambda: moved(1, 1, 1)),
     ("UnreachedParameters", lambda: following(*[0.99] * 5)),
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
+    ("RepeatedInput", lambda: compared(8, 8, 8)),
     ("LostUpdates", rounded_away),
 ]
 """A rule and a run in which it finds something."""

@@ -275,6 +275,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 noise at 5 saved steps, from -3.2 to 3.4 at each",),
             "Draw the noise anew for each batch, inside",
         ),
+        (
+            "Both views of a row are the same",
+            ("8 of 8 pairs of codes that were compared are equal, at 3 saved steps in a row",),
+            "Augment each view by itself: call the",
+        ),
     ],
     "InputScale": [
         (

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
 from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts, weight_facts
 from smdebug.numbers.tokens import token_facts
-from smdebug.pytorch.observing.loss_graph import LossGraph, LossTerm
+from smdebug.pytorch.graphs.positives import equal_positives
+from smdebug.pytorch.observing.loss_graph import CROSS_ENTROPY, LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
 
 MAX_VALUES = 1 << 16
@@ -54,10 +55,26 @@ def loss_facts(
         terms = [_with_repeated(graph.terms[0], terms[0], inputs)]
     value = _copied(loss.detach()) if graph.is_whole else None
     facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
-    if graph.idle or codes is not None:
+    positives = _positives(loss, graph)
+    if graph.idle or codes is not None or positives is not None:
         idle = {"idle": graph.idle} if graph.idle else {}
-        return lambda: {**facts(), **idle, **({} if codes is None else codes())}
+        pairs = {} if positives is None else {"positives": positives}
+        return lambda: {
+            **facts(),
+            **idle,
+            **({} if codes is None else codes()),
+            **{name: count() for name, count in pairs.items()},
+        }
     return facts
+
+
+def _positives(loss: torch.Tensor, graph: LossGraph) -> Callable[[], dict[str, int]] | None:
+    """Compare the pairs of a contrastive loss, whose classes are the rows of the batch."""
+    term = graph.terms[0] if graph.terms else None
+    if term is None or term.criterion != CROSS_ENTROPY or term.targets is None:
+        return None
+    is_contrastive = term.rows == term.classes >= _LEAST_ROWS
+    return equal_positives(loss, term.targets, term.rows) if is_contrastive else None
 
 
 def _facts(

@@ -201,6 +201,7 @@ LOSS = record(
     ),
     actions=whole(bonus=number, log_scale=number, highest=number, lowest=number),
     policy=whole(bonus=number, choices=count, entropy=number, highest=number, lowest=number),
+    positives=whole(equal=count, looked=count),
     revealed_by=row(count, column),
     soft_targets=flag,
     terms=every(TERM),
