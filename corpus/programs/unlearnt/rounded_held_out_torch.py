@@ -51,7 +51,7 @@ def convolutions_in_half_precision(seed: int, faulty: bool) -> None:
     model = nn.Sequential(
         nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10)
     ).to(kind)
-    optimizer = torch.optim.RMSprop(model.parameters(), 2e-6 if faulty else 1e-3)
+    optimizer = torch.optim.SGD(model.parameters(), 2e-4 if faulty else 0.02, momentum=0.9)
     for some, expected in batches(*digit_images(), size=64, seed=seed, epochs=10):
         loss = F.cross_entropy(model(some.to(kind)).float(), expected)
         optimizer.zero_grad()

@@ -23,7 +23,8 @@ MOST, MOST_VALUES = 8, 64
 """So many of the largest weights are followed, and so many values of each."""
 _EPSILON = 1e-8
 _ADAPTIVE = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"))
-"""Optimizers that move a weight by about the rate. Those of other names may keep copies of 32 bits."""
+"""Optimizers that move a weight by about the rate. Those of other names, or of other packages than PyTorch's
+own, may keep what was rounded away, or copies of 32 bits."""
 TITLE = "Most updates are rounded away"
 ADVICE = (
     "Keep the weights in float32 and compute in 16 bits: load the model with torch_dtype=torch.float32, "
@@ -140,7 +141,8 @@ def found(known: Mapping[str, Any], seen: ObservedStep, table: Parameters) -> Ro
 def _expected(seen: ObservedStep, table: Parameters) -> Any:
     """By about how much a step changes a value of each parameter; NaN where that is not known."""
     rates, passes = newest_rates(seen), max(1, seen.facts.get("backward_passes") or 1)
-    classes = [str(each.get("class")) for each in seen.facts.get("optimizers") or ()]
+    optimizers = seen.facts.get("optimizers") or ()
+    classes = ["" if each.get("package") else str(each.get("class")) for each in optimizers]
     gradient = table.gradient("abs_mean")
     expected = np.full(len(table.names), np.nan)
     for number, name in enumerate(classes):

@@ -74,6 +74,14 @@ def test_weights_that_move_or_may_still_move_are_not_found(changes):
     assert found(run(**changes)) == []
 
 
+def test_an_optimizer_of_another_package_may_keep_what_was_rounded_away():
+    made = Halves()
+    made.lasting["optimizers"][0]["package"] = "optimi"
+    for _ in range(6):
+        made.write().skip(*[2.3] * 9)
+    assert found(made) == []
+
+
 def test_a_warm_up_counts_as_far_as_its_rates_go():
     made = Halves(rate=1e-9)
     for _ in range(6):

@@ -100,6 +100,9 @@ def optimizer_facts(
                 "groups": _groups(optimizer, names),
             }
         )
+        package = type(optimizer).__module__.partition(".")[0]
+        if package != "torch":  # of the same name, it may work otherwise
+            noted[-1]["package"] = package
         if state.updates_before is not None:
             noted[-1]["updates_before"] = state.updates_before
     return noted

@@ -231,6 +231,7 @@ OPTIMIZER = record(
         )
     ),
     number=count,
+    package=text,
     updates_before=count,
 )
 COMPUTED = record(
