@@ -43,6 +43,8 @@ MODULES = (
     "unlearnt.rounded_held_out_torch",
     "unlearnt.views_torch",
     "unlearnt.views_held_out_torch",
+    "unlearnt.heads_torch",
+    "unlearnt.heads_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
     "fit_keras",

@@ -15,6 +15,7 @@ from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
+from smdebug_default_rules.weights import new_heads
 
 LEAST_STEPS = 3
 """What has to hold of an adapter at this many saved optimizer steps in a row before it is reported."""
@@ -63,7 +64,8 @@ class Adapters(DefaultRule):
 
     Adapters are pairs of parameters named lora_A and lora_B, or lora_down and lora_up. Each has to be found
     at three saved optimizer steps in a row. A frozen layer that changes while its adapter is kept is reported
-    at once: the adapter was merged into it, and is added once more.
+    at once: the adapter was merged into it, and is added once more. And it fires when the last layer is new
+    and frozen, as where a head is not named in `modules_to_save`.
     """
 
     cause = "adapter"
@@ -89,6 +91,8 @@ class Adapters(DefaultRule):
         """The size of each adapter's second matrix."""
         self.merged: dict[str, int] = {}
         """The layers that their adapter was merged into, and since when."""
+        self.head = new_heads.empty()
+        """What is known of a last layer that is frozen as it was drawn."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -112,6 +116,22 @@ class Adapters(DefaultRule):
         self._compare_bases(seen, table, adapters)
         for layer, since in self.merged.items():
             yield self._merged_finding(seen, layer, since, len(adapters))
+        if reached:
+            yield from self._new_head(seen, table, adapters)
+
+    def _new_head(self, seen: ObservedStep, table: Parameters, adapters: list[Adapter]) -> Iterator[Finding]:
+        places = {place for adapter in adapters for place in adapter.places}
+        if head := new_heads.found(self.head, seen, table, places):
+            yield self.finding(
+                head.message,
+                since=head.since,
+                tensor=head.name,
+                statistic="saved steps",
+                value=head.steps,
+                title=new_heads.TITLE,
+                why=head.why,
+                advice=new_heads.ADVICE,
+            )
 
     def _compare_bases(self, seen: ObservedStep, table: Parameters, adapters: list[Adapter]) -> None:
         """Note the frozen layers that have changed since the last step, unless their adapters began anew."""

@@ -38,6 +38,7 @@ from tests.smdebug_default_rules.weights.test_balanced_decay import held
 from tests.smdebug_default_rules.weights.test_choices import unchosen
 from tests.smdebug_default_rules.weights.test_exchanged_means import following
 from tests.smdebug_default_rules.weights.test_idle_optimizers import idle
+from tests.smdebug_default_rules.weights.test_new_heads import run as headed
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_rounded_away import run as rounded_away
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
@@ -412,5 +413,6 @@ RUNS = [
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
     ("RepeatedInput", lambda: compared(8, 8, 8)),
     ("LostUpdates", rounded_away),
+    ("Adapters", headed),
 ]
 """A rule and a run in which it finds something."""

@@ -841,6 +841,15 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("2 of 2 adapters, at every saved step from step 0 on",),
             "Freeze the model before the adapters are",
         ),
+        (
+            "The new head is frozen",
+            (
+                "Net_head.weight is spread as new weights are, by 0.113, and was frozen at 10 saved steps in "
+                "a row",
+                "2 of the 2 other frozen weights look trained",
+            ),
+            "Train the head with the adapters: name",
+        ),
     ],
     "PolicyLearning": [
         (
