@@ -52,6 +52,15 @@ def test_a_number_is_a_series_at_the_step_that_ran_last(place):
     assert len(series(place, "loss")) == 35, "what is logged is no step"
 
 
+def test_numbers_logged_after_the_last_step_keep_those_that_its_record_has(place):
+    with smdebug.Hook(place) as hook:
+        for step in range(4):
+            trained(hook, 1)
+            hook.log(speed=step)
+        hook.flush()
+    assert series(place, "speed") == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
+
+
 def test_a_number_may_name_its_step(place):
     with smdebug.Hook(place) as hook:
         trained(hook)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from smdebug.exceptions import ObjectMissing, SMDebugTypeError, SMDebugValueError
+from smdebug.files.event_reading import read_record
 from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import Checksum
 from smdebug.files.index import IndexMeta, TensorEntry, encode_index, parse_index
-from smdebug.files.names import event_key, index_key
+from smdebug.files.names import SERIES, event_key, index_key
 from smdebug.logger import get_logger
 from smdebug.saving.planning.step_clock import StepClock
 from smdebug.saving.writing.step_recording import StepJob
@@ -105,7 +106,10 @@ class LateTensors:
                 ]
                 listed = len(known) - there.beside
                 entries, beside = known[:listed], known[listed:]
-        for name, array, wall_time in self._values:
+        for name, given, wall_time in self._values:
+            array = given
+            if name.startswith(SERIES) and pieces:
+                array = _after_rows_before(given, name, entries, pieces[0], events)
             try:
                 record = encode_event(
                     name,
@@ -131,6 +135,17 @@ class LateTensors:
             sink.abort()
             raise
         storage.write(index, encode_index(meta, entries, shapes, beside=beside, checksum=True))
+
+
+def _after_rows_before(
+    rows: np.ndarray[Any, Any], name: str, entries: list[TensorEntry], written: Buffer, file: str
+) -> np.ndarray[Any, Any]:
+    """Return the rows of a series after those that the step has already: the last value of a name counts."""
+    for entry in reversed(entries):
+        if entry.name == name:
+            record = memoryview(written)[entry.start : entry.start + entry.length]
+            return np.concatenate([read_record(record, file=file, name=name).value, rows])
+    return rows
 
 
 def _nothing() -> None:
