@@ -17,6 +17,8 @@ from smdebug.pytorch.observing.loss_graph import CROSS_ENTROPY, LossGraph, LossT
 
 _IGNORED = -100
 _CAUSAL = ("ForCausalLM", "ForConditionalGeneration")
+_OLD_CAUSAL = "LMHeadModel"
+"""The end of the names of such models that say no kind, such as GPT-2."""
 _MOST = 16
 """How many operations lie between a loss and what the model returned, at most."""
 _REDUCTIONS = {"MeanBackward0": "mean", "SumBackward0": "sum"}
@@ -35,7 +37,10 @@ class Labelled(NamedTuple):
 
 def shifts_labels(module: nn.Module) -> bool:
     """Whether that is a causal language model of transformers, or has one inside, as those of PEFT."""
-    if getattr(module, "loss_type", None) not in _CAUSAL:
+    kind = getattr(module, "loss_type", None)
+    if kind is None and type(module).__name__.endswith(_OLD_CAUSAL) and hasattr(module, "loss_function"):
+        kind = _CAUSAL[0]  # as transformers takes it
+    if kind not in _CAUSAL:
         return False
     return not getattr(getattr(module, "config", None), "is_encoder_decoder", False)
 

@@ -274,10 +274,14 @@ class TorchObserver:
         self._labelled = labelled(module, labels, output) if isinstance(labels, torch.Tensor) else None
 
     def evaluated(self, output: Any) -> None:
-        """Take the loss of an evaluation from what the model has returned, if no criterion showed it."""
+        """Take the loss of an evaluation from what the model has returned.
+
+        Where a criterion has shown one, the model may have divided it: a sum by the number of tokens.
+        """
         called, self._criteria_before = self._criteria - self._criteria_before, self._criteria
-        if self._is_of_labels and not called and (loss := returned(output, LOSS)) is not None:
-            self._recorder.carry(LOSS, loss)
+        loss = returned(output, LOSS)
+        if loss is not None and (called or self._is_of_labels):
+            self._recorder.carry(LOSS, loss, instead=bool(called))
 
     def fail(self, error: Exception) -> None:
         """Log what went wrong; that is left out, and the rest is saved."""

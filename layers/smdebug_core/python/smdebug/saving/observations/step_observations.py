@@ -152,6 +152,12 @@ class StepObservations:
             del rows[: len(rows) // 2]
         return rows
 
+    def drop_last(self, name: str) -> None:
+        """Drop the last value of that name which waits for a step that is written."""
+        rows = self.carried.get(name)
+        if rows:
+            rows.pop()
+
     def note(self, **facts: Any) -> None:
         """Keep facts of the step: JSON values, or functions that return one in the background."""
         self._facts.update(facts)

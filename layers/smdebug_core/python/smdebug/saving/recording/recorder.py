@@ -415,10 +415,15 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.fail(error)
 
-    def carry(self, name: str, value: Any) -> None:
-        """Keep a value of one number for the series of that name, at every step; ignore other values."""
+    def carry(self, name: str, value: Any, *, instead: bool = False) -> None:
+        """Keep a value of one number for the series of that name, at every step; ignore other values.
+
+        With `instead` it replaces the last value of that name, which was kept a moment ago.
+        """
         observer, clock = self._carrying, self.last_begun
         if observer is not None and clock is not None:
+            if instead:
+                observer.observations.drop_last(name)
             observer.carry(name, value, clock, self.passed)
 
     def log(self, name: str, number: Any, step: int | None, *, series: str) -> None:
