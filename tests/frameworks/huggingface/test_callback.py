@@ -169,6 +169,7 @@ def test_losses_of_every_step_what_is_logged_and_measurements_are_kept(run, tmp_
     np.testing.assert_allclose(losses.values, logged, atol=1e-3)
     np.testing.assert_allclose(trial.series("logged/loss").values, logged, atol=1e-6)
     assert len(trial.series("grad_norm")) == 15
+    assert trial.series("system/epoch").of(smd.modes.TRAIN).mode_steps.tolist() == [0, 8]
     assert len(trial.series("eval_loss")) == 1
     statistics = trial.statistics(10, smd.modes.TRAIN)
     assert {"parameters", "gradients", "updates", "inputs", "outputs"} == set(statistics.kinds)

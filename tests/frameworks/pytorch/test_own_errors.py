@@ -102,7 +102,7 @@ def few_objects(monkeypatch):
 
     An optimizer that an earlier test has left is looked for, too, and more functions are called.
     """
-    for watcher in unchanged._watchers:
+    for watcher in unchanged.watchers:
         monkeypatch.setattr(watcher, "_optimizers", WeakSet())
     gc.freeze()  # the collector lists them no longer
     yield

@@ -15,7 +15,7 @@ require("transformers", "transformers", "huggingface")
 
 from transformers import TrainerCallback  # noqa: E402
 
-from smdebug.pytorch.around_hook import AroundHook  # noqa: E402
+from smdebug.pytorch.around_hook import AroundHook, TellsHook  # noqa: E402
 from smdebug.pytorch.modules.names import class_name, unwrapped  # noqa: E402
 
 
@@ -51,7 +51,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         model = given.get("model")
         self._watch(model)
-        self.keep_config(lambda: _hyperparameters(args, model))
+        self.keep_config(lambda: hyperparameters(args, model))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         try:
@@ -60,9 +60,11 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
             self.stopped = stopped
             control.should_training_stop = True
             control.should_save = True
+        self.hook.guarded(lambda: self.note_epoch(int(state.epoch or 0)))
         if self.model is not self._noted:  # once per training
             self._noted = self.model
             self.hook.guarded(lambda: self.note_arguments(args.to_sanitized_dict()))
+            self.hook.guarded(lambda: note_batches_of(self, args, self.model))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.hook.end_step()
@@ -113,11 +115,21 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         return f"Callback({self.hook.out_dir!r}, {class_name(self.model) if self.model else None})"
 
 
-def _hyperparameters(args: Any, model: Any) -> dict[str, Any]:
+def note_batches_of(callback: TellsHook, args: Any, model: Any) -> None:
+    """Note how many samples each step of this Trainer has."""
+    callback.note_batches(
+        args.train_batch_size,
+        accumulated=args.gradient_accumulation_steps,
+        workers=args.world_size,
+        of_tokens=getattr(unwrapped(model), "main_input_name", "") == "input_ids",
+    )
+
+
+def hyperparameters(args: Any, model: Any) -> dict[str, Any]:
     """Return the arguments of the Trainer, changed ones first, and the configuration of the model."""
     given = args.to_sanitized_dict()
     defaults = {field.name: field.default for field in fields(args)}
-    changed = {name: value for name, value in given.items() if value != defaults.get(name)}
+    changed = {name: value for name, value in given.items() if str(value) != str(defaults.get(name))}
     described = getattr(getattr(unwrapped(model), "config", None), "to_diff_dict", dict)
     of_model: dict[str, Any] = described()
     return {**changed, "model": of_model, **given}

@@ -18,6 +18,10 @@ WATCHERS = {
     "torch": "smdebug.pytorch.unchanged",
     "keras": "smdebug.tensorflow.unchanged",
     "xgboost": "smdebug.xgboost.unchanged",
+    # Trainers around PyTorch, which say more of a training than its tensors do:
+    "transformers.trainer": "smdebug.huggingface.joined",
+    "lightning.pytorch.trainer.trainer": "smdebug.lightning.joined",
+    "pytorch_lightning.trainer.trainer": "smdebug.lightning.joined",
 }
 MakeHook = Callable[[Any], Any]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -19,3 +20,9 @@ def no_training_in(where: str) -> str:
         "compiled as a whole cannot be watched: compile the model instead. For any other loop use "
         "smdebug.Hook (docs/saving.md)"
     )
+
+
+def is_left_to_callback() -> bool:
+    """Return whether a training was left to the callback that a person gave to its Trainer."""
+    watcher = sys.modules.get("smdebug.pytorch.unchanged")
+    return watcher is not None and watcher.passes_over_trainings()

@@ -31,7 +31,7 @@ from smdebug.config.environment import config_file_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.launching.checks import check_configuration
 from smdebug.launching.imports import watch_imports
-from smdebug.launching.messages import framework_of, no_training_in
+from smdebug.launching.messages import framework_of, is_left_to_callback, no_training_in
 from smdebug.logger import get_logger
 from smdebug.plain_text import did_you_mean, escaped
 from smdebug.saving.place import finished
@@ -309,7 +309,7 @@ class HookMaker:
 
     def report_missing_training(self, script: str) -> None:
         """Report on stderr if nothing was watched; of several ranks only the first one reports it."""
-        if not self._made_hooks and os.environ.get("RANK", "0") == "0":
+        if not self._made_hooks and not is_left_to_callback() and os.environ.get("RANK", "0") == "0":
             print(f"smdebug run: {escaped(no_training_in(script))}", file=sys.stderr)
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.launching.imports import watch_imports
-from smdebug.launching.messages import framework_of, no_training_in
+from smdebug.launching.messages import framework_of, is_left_to_callback, no_training_in
 from smdebug.launching.scripts import DEFAULT_FOLDER
 from smdebug.logger import get_logger
 from smdebug.saving.hooks.logged import log, mark_checkpoint
@@ -97,7 +97,7 @@ class Watched:
 
     def report_missing_training(self) -> None:
         """Warn if nothing was watched."""
-        if not self._hooks and _current is self:
+        if not self._hooks and _current is self and not is_left_to_callback():
             get_logger().warning("smdebug.start: %s", no_training_in("this process"))
 
     def leave(self) -> None:

@@ -59,6 +59,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     # What the Trainer calls
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        self.claim(pl_module)
         self.keep_config(lambda: _arguments(trainer, pl_module))
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -69,9 +70,11 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
             except TrainingStopped as stopped:
                 self.stopped = stopped
                 trainer.should_stop = True
+            self.hook.guarded(lambda: self.note_epoch(trainer.current_epoch))
         if self.hook.saves_now:
             self.hook.guarded(lambda: self.observe_batch(batch))
             self.hook.guarded(lambda: self.note_arguments(_arguments(trainer, pl_module)))
+            self.hook.guarded(lambda: self._note_batches(trainer))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -146,6 +149,15 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
             if path and self._marked.get(id(callback)) != path:
                 self._marked[id(callback)] = path
                 self.note_checkpoint(path)
+
+    def _note_batches(self, trainer: Any) -> None:
+        loader = trainer.train_dataloader
+        size = getattr(loader, "batch_size", None) or getattr(
+            getattr(loader, "batch_sampler", None), "batch_size", None
+        )
+        if isinstance(size, int):
+            accumulated = trainer.accumulate_grad_batches
+            self.note_batches(size, accumulated=accumulated, workers=trainer.world_size)
 
     def _begin(self, module: Any, mode: ModeKeys) -> None:
         self.watch_model(module)

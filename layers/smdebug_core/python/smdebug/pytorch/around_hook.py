@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, TrainingStopped
+from smdebug.files.names import EPOCHS
 from smdebug.logger import get_logger
 from smdebug.pytorch.hook import Hook, TorchOptions
+from smdebug.pytorch.modules.models import claim
 from smdebug.pytorch.observing.facts import batch_facts
 from smdebug.saving.hooks.options import takes
 from smdebug.saving.place.places import Place
@@ -25,7 +27,54 @@ class CallbackOptions(TorchOptions):
     out_dir: Place | Hook | None = None  # type: ignore[assignment]
 
 
-class AroundHook:
+class TellsHook:
+    """What a Trainer says of itself, told to the hook that watches its training."""
+
+    hook: Any
+    _arguments: dict[str, Any] | None = None
+
+    def save_logged(self, name: str, value: Any) -> None:
+        """Save a number that the Trainer logs."""
+        try:
+            self.hook.log({name: value})
+        except SMDebugError as error:  # the user has logged it with the Trainer, and not here
+            self.hook.warn_once(f"{name} is not kept: {error}", f"logged {name}")
+
+    def note_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Note the arguments of the training as a fact."""
+        observations = self.hook.noted
+        if observations is None or self.hook.origin.keeps_versions_only:
+            return
+        plain = plain_arguments(arguments)
+        if plain != self._arguments:
+            self._arguments = plain
+            observations.note_lasting(arguments=plain)
+
+    def note_batches(
+        self, per_device: int, *, accumulated: int = 1, workers: int = 1, of_tokens: bool = False
+    ) -> None:
+        """Note how many samples a step has: whoever reads the run cannot count those of other devices."""
+        observations = self.hook.noted
+        if observations is not None:
+            known = {"per_device": int(per_device), "accumulated": int(accumulated), "workers": int(workers)}
+            observations.note_lasting(batches={**known, "of_tokens": of_tokens})
+
+    def note_checkpoint(self, path: Any) -> None:
+        """Note where the Trainer has saved the weights."""
+        if not self.hook.origin.keeps_versions_only:
+            self.hook.guarded(lambda: self.hook.mark_checkpoint(path))
+
+    def keep_config(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Add the arguments of the training to the hyperparameters of the run."""
+        try:
+            self.hook.add_config(make())
+        except Exception as error:  # noqa: BLE001 - of a Trainer of another version
+            get_logger().warning(
+                "The arguments of the Trainer are not kept: %s: %s", type(error).__name__, error
+            )
+
+
+class AroundHook(TellsHook):
     """A callback that drives a hook."""
 
     if_no_loss = ""
@@ -42,16 +91,15 @@ class AroundHook:
             self.hook.observes = True
         self.hook.if_no_step = "Pass the callback to the Trainer: Trainer(…, callbacks=[callback])"
         self.hook.if_no_loss = self.if_no_loss
-        self._arguments: dict[str, Any] | None = None
         self.stopped: TrainingStopped | None = None
         self.model: Any = None
+        self._epochs_over = -1
 
-    def save_logged(self, name: str, value: Any) -> None:
-        """Save a number that the Trainer logs."""
-        try:
-            self.hook.log({name: value})
-        except SMDebugError as error:  # the user has logged it with the Trainer, and not here
-            self.hook.warn_once(f"{name} is not kept: {error}", f"logged {name}")
+    def note_epoch(self, over: int) -> None:
+        """Note how many epochs are over, if the step that has begun is the first of one."""
+        if over != self._epochs_over:
+            self._epochs_over = over
+            self.hook.carry(EPOCHS, float(over))
 
     def observe_batch(self, batch: Any) -> None:
         """Note the form of a batch, which a model may take in any way; measure it under the default plan."""
@@ -62,30 +110,6 @@ class AroundHook:
                 hook.record_inputs(BATCH, batch)
             hook.noted.note(**batch_facts(list(hook.tensors_in(batch))))
 
-    def note_arguments(self, arguments: Mapping[str, Any]) -> None:
-        """Note the arguments of the training as a fact."""
-        observations = self.hook.noted
-        if observations is None or self.hook.origin.keeps_versions_only:
-            return
-        plain = plain_arguments(arguments)
-        if plain != self._arguments:
-            self._arguments = plain
-            observations.note_lasting(arguments=plain)
-
-    def note_checkpoint(self, path: Any) -> None:
-        """Note where the Trainer has saved the weights."""
-        if not self.hook.origin.keeps_versions_only:
-            self.hook.guarded(lambda: self.hook.mark_checkpoint(path))
-
-    def keep_config(self, make: Callable[[], Mapping[str, Any]]) -> None:
-        """Add the arguments of the training to the hyperparameters of the run."""
-        try:
-            self.hook.add_config(make())
-        except Exception as error:  # noqa: BLE001 - of a Trainer of another version
-            get_logger().warning(
-                "The arguments of the Trainer are not kept: %s: %s", type(error).__name__, error
-            )
-
     def watch_model(self, model: Any) -> bool:
         """Watch this model instead of the previous one; return whether it is another one."""
         before = self.model
@@ -94,5 +118,10 @@ class AroundHook:
         if before is not None and self.hook.has_module(before):
             self.hook.leave_module(before)
         self.model = model
+        self.claim(model)
         self.hook.register_module(model)
         return True
+
+    def claim(self, model: Any) -> None:
+        """Let nothing else watch this model, such as `smdebug.start`: each step is recorded once."""
+        claim(model, self.hook)

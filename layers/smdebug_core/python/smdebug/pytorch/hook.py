@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
 from smdebug.files.names import EPOCHS
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
@@ -158,6 +158,9 @@ class Hook(FrameworkHook):
         self._output_of: str | None = None  # the layer whose output is recorded
         self._agreement: Agreement | None = None
         self._observer: TorchObserver | None = None
+        self._stops_gently = False
+        self.stopped: TrainingStopped | None = None
+        """Why the training was asked to stop, where a Trainer does that by itself."""
         self._compute_twice = options.compute_twice
         self.gradients = Gradients(self.record_together, self._kept, AfterAccumulation(self))
         self._skipped_steps = SkippedSteps(self)
@@ -288,6 +291,17 @@ class Hook(FrameworkHook):
         """Let no forward begin a step: `begin_step` does, from the first one on."""
         self._by_hand = True
 
+    def stops_gently(self) -> None:
+        """Note a request to stop in `stopped` and raise nothing: a Trainer asks, and ends as it does."""
+        self._stops_gently = True
+
+    def contain(self, error: Exception) -> None:
+        """Let no error end the training; a request to stop is raised, unless a Trainer asks for it."""
+        if isinstance(error, TrainingStopped) and self._stops_gently:
+            self.stopped = error
+            return
+        super().contain(error)
+
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded is handed over, marked if the step was interrupted."""
         self._finish_step()
@@ -401,11 +415,16 @@ class Hook(FrameworkHook):
 
         If an optimizer updates parameters in evaluation mode, `model.train()` was forgotten.
         """
-        self._flag.is_followed = self.recorder.numbers_training = True
+        self._flag.is_followed = True
+        self.number_training_steps()
         self.if_no_loss = (
             "Call backward on one number, such as loss.mean(), or record it with "
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
         )
+
+    def number_training_steps(self) -> None:
+        """Number steps of training under the default plan; an evaluation has that of the one before."""
+        self.recorder.numbers_training = True
 
     def before_update(self, optimizer: Any) -> None:
         """Observe parameters that the optimizer is about to update, at a step that is saved."""

@@ -37,6 +37,7 @@ from smdebug.pytorch.listening.callbacks import (
 from smdebug.pytorch.listening.optimizers import optimizers
 from smdebug.pytorch.listening.passes import PASSES
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
+from smdebug.pytorch.modules.models import claimed_parameters
 from smdebug.pytorch.modules.names import class_name, unwrapped
 
 _LOSS = "loss"  # the name of a loss that is not a module's output
@@ -50,32 +51,38 @@ turns between two calls of its generator."""
 _MOST_CALLED = 64
 """How many called modules without parameters of an optimizer to remember."""
 
-_watchers: list[_Watcher] = []
+watchers: list[_Watcher] = []
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
     """Watch every training in this process from now on, unless `make_hook` returns no hook for it."""
     watcher = _Watcher(make_hook)
-    _watchers.append(watcher)
+    watchers.append(watcher)
     watcher.begin()
 
 
 def stop() -> None:
     """Watch nothing until `restart`."""
-    for watcher in _watchers:
+    for watcher in watchers:
         watcher.stop()
 
 
 def restart() -> None:
     """Treat what is trained from now on as another training, with its own hook."""
-    for watcher in _watchers:
+    for watcher in watchers:
         watcher.restart()
+
+
+def passes_over_trainings() -> bool:
+    """Return whether a training was left to the callback that a person gave to its Trainer."""
+    return any(watcher.is_passed_over for watcher in watchers)
 
 
 class _Watcher:
     def __init__(self, make_hook: Callable[[Any], Any]):
         self._make_hook = make_hook
         self._hook: Hook | None = None
+        self._driven: Hook | None = None  # by a callback that has joined a Trainer
         # Parameters of optimizers that belong to no known model, by their `id` for as long as they live:
         # another tensor may get the `id` of one that is gone.
         self._trained: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
@@ -92,17 +99,40 @@ class _Watcher:
         self._optimizers: WeakSet[Any] = WeakSet()
         self._is_active = True
         self._in_loss = False
+        self.is_passed_over = False  # a training that a callback of its own watches
 
     def stop(self) -> None:
         """Stop watching: forget the training that was watched."""
         self._is_active = False
         self._stop_watching_modules()
-        self._hook = self._model = None
+        self._hook = self._driven = self._model = None
         self._called.clear()
         self._is_sought = self._in_graph = False
         self._turns, self._has_turned = 0, False
         self._models = WeakSet()
         self._trained.clear()
+
+    @property
+    def hook(self) -> Hook | None:
+        """The hook of the training that is watched."""
+        return self._hook
+
+    def hook_to_drive(self) -> Hook | None:
+        """Return the hook of the trainings of Trainers, which takes the place of another that was watched."""
+        if not self._is_active:
+            return None
+        if self._hook is not None:
+            self._hook.detach()
+            self._hook = self._model = None
+        if self._driven is None or self._driven.has_closed:
+            self._driven = self._make_hook(Hook)
+            if self._driven is not None:
+                self._driven.number_training_steps()
+        return self._driven
+
+    def expect_training(self) -> None:
+        """Let the next other model that is trained take the place of the one that was."""
+        self._turns = _TURNS
 
     def restart(self) -> None:
         """Watch the next training. It may use an optimizer that was seen before."""
@@ -190,6 +220,8 @@ class _Watcher:
         """Watch the module that is about to be called, if it is trained."""
         if not self._trains(module):
             self._others.add(module)
+            if self._is_claimed(module):
+                return
             if next(module.parameters(), None) is not None and len(self._called) < _MOST_CALLED:
                 self._called.append(ref(module))
             return
@@ -198,10 +230,21 @@ class _Watcher:
 
     def _trains(self, module: nn.Module) -> bool:
         """Return True if an optimizer without a known model has a parameter of the module."""
+        if not any(id(parameter) in self._trained for parameter in module.parameters()):
+            return False
+        for parameter in claimed_parameters():
+            self.is_passed_over = self._trained.pop(parameter, None) is not None or self.is_passed_over
         return any(id(parameter) in self._trained for parameter in module.parameters())
+
+    def _is_claimed(self, module: nn.Module) -> bool:
+        """Return whether the callback of a Trainer watches the module, which a person gave to it."""
+        claimed = claimed_parameters()
+        return bool(claimed) and any(id(parameter) in claimed for parameter in module.parameters())
 
     def _watch(self, module: nn.Module, *, in_graph: bool = False) -> None:
         """Watch a model from now on: make a hook if it is the first one, and register it."""
+        if self._is_claimed(module):
+            return
         for parameter in module.parameters():
             self._trained.pop(id(parameter), None)
         if not self._trained and not in_graph:  # a graph may contain that hook, as it is

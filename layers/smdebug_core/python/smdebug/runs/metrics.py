@@ -19,7 +19,7 @@ METRICS = "metrics"
 LEARNING_RATE = "learning_rate"
 _SCALAR = "scalar/"
 _RATE_NAMES = ("lr", LEARNING_RATE)
-SIZES = ("parameters", "batch_size", "samples_per_second")
+SIZES = ("parameters", "batch_size", "samples_per_second", "tokens_per_second")
 _STEPS_TRIED = 3
 _ALIKE = 1e-3
 _KNOWN: WeakKeyDictionary[Trial, tuple[int, str]] = WeakKeyDictionary()
@@ -52,10 +52,11 @@ def unlike_configured(trial: Trial) -> str:
 
 
 def measured_sizes(trial: Trial) -> dict[str, float]:
-    """Return what a training has by itself: `parameters`, `batch_size`, `samples_per_second`, where known.
+    """Return what a training has by itself: `SIZES`, where known.
 
     They are those of the last training step that says so. Of a step with several backward passes no pace is
-    given: whether each has a batch of its own is not known.
+    given, unless a Trainer has said how many batches it accumulates: each may have a batch of its own or not.
+    Tokens are those of the model's inputs, with padding.
     """
     steps = trial.steps(ModeKeys.TRAIN)
     found: dict[str, float] = {}
@@ -70,23 +71,41 @@ def measured_sizes(trial: Trial) -> dict[str, float]:
             count = sum(math.prod(tensor.shape) for tensor in matrix.tensors if tensor.shape is not None)
             found.setdefault("parameters", count)
         found = {**_pace(facts), **found}
-        if len(found) == len(SIZES):
+        if "samples_per_second" in found and "parameters" in found:
             break
     return {name: found[name] for name in SIZES if name in found}
 
 
 def _pace(facts: Mapping[str, Any]) -> dict[str, float]:
     shapes, system = facts.get("shapes"), facts.get("system")
-    if not facts.get("backward_passes") or not isinstance(shapes, list):
-        return {}  # no step of a training
-    first = next(iter(shapes), None)
-    if not isinstance(first, list) or len(first) < 2 or not isinstance(first[0], int):
-        return {}  # one sample alone
-    batch = first[0]
     seconds = system.get("step_seconds") if isinstance(system, Mapping) else None
-    if facts.get("backward_passes") != 1 or not isinstance(seconds, float) or not seconds > 0:
+    if not isinstance(seconds, float) or not seconds > 0:
+        seconds = None
+    first = next(iter(shapes), None) if isinstance(shapes, list) else None
+    if not isinstance(first, list) or not all(isinstance(size, int) for size in first):
+        first = []
+    said = facts.get("batches")
+    if isinstance(said, Mapping):
+        return _pace_of_trainer(said, first, seconds)
+    if not facts.get("backward_passes") or len(first) < 2:
+        return {}  # no step of a training, or one sample alone
+    if facts.get("backward_passes") != 1 or seconds is None:
+        return {"batch_size": first[0]}
+    return {"batch_size": first[0], "samples_per_second": first[0] / seconds}
+
+
+def _pace_of_trainer(said: Mapping[str, Any], first: list[int], seconds: float | None) -> dict[str, float]:
+    sizes = [said.get(name) for name in ("per_device", "accumulated", "workers")]
+    counts = [size for size in sizes if isinstance(size, int)]
+    if len(counts) != len(sizes):
+        return {}
+    batch, per_step = math.prod(counts), math.prod(counts[1:])
+    if seconds is None:
         return {"batch_size": batch}
-    return {"batch_size": batch, "samples_per_second": batch / seconds}
+    pace = {"batch_size": batch, "samples_per_second": batch / seconds}
+    if said.get("of_tokens") and len(first) == 2:
+        pace["tokens_per_second"] = math.prod(first) * per_step / seconds
+    return pace
 
 
 def _metric_names(trial: Trial, series: Iterable[str]) -> list[str]:

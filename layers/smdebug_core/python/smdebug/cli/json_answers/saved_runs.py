@@ -219,7 +219,9 @@ class ListedRun(TypedDict):
     loss: float | None
     best_loss: float | None
     metrics: Annotated[dict[str, float], "the last value of each number that was logged"]
-    sizes: Annotated[dict[str, float], "parameters, batch_size and samples_per_second, where measured"]
+    sizes: Annotated[
+        dict[str, float], "parameters, batch_size, samples and tokens per second, where measured"
+    ]
     differs: Annotated[str, "how the measured learning rate differs from the configured one"]
     saved_at: str | None
     origin: Origin

@@ -12,6 +12,24 @@ from torch import nn
 from smdebug.pytorch.modules.names import Layer, class_name, layers_of, unwrapped
 
 _watchers: WeakKeyDictionary[nn.Module, ref[Any]] = WeakKeyDictionary()
+_claimed: WeakKeyDictionary[nn.Module, ref[Any]] = WeakKeyDictionary()
+
+
+def claim(module: nn.Module, hook: Any) -> None:
+    """Let that hook alone watch this model: the callback that a person gave to a Trainer drives it."""
+    _claimed[unwrapped(module)] = ref(hook)
+
+
+def release(module: nn.Module) -> None:
+    """Let anything watch the model again."""
+    _claimed.pop(unwrapped(module), None)
+
+
+def claimed_parameters() -> set[int]:
+    """Return the `id` of each parameter of the models that such hooks watch."""
+    hooks = {module: known() for module, known in _claimed.items()}
+    open_ones = [module for module, hook in hooks.items() if hook is not None and not hook.has_closed]
+    return {id(parameter) for module in open_ones for parameter in module.parameters()}
 
 
 def watcher_of(module: nn.Module) -> Any:
