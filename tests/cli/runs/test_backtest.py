@@ -51,6 +51,7 @@ def test_a_difference_between_two_versions_and_a_failure_have_their_exit_codes(
     answer = ask(*words, "--rule-file", "rule.py", "--against", "older.py")
     assert answer.code == 1
     assert "runs/run-00 LossSpike: NoIssuesFound → IssuesFound: step 20: now loss" in answer.out
+    assert "1 of 6 verdicts differ from the older version, and the findings of 1 more" in answer.out
     write_rule(Path("fails.py"), first="1 / 0")
     assert ask(*words, "--rule-file", "fails.py").code == 3
 

@@ -288,7 +288,7 @@ def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
                 row.onset,
                 row.findings or None,
                 row.looked,
-                row.seconds,
+                round(row.seconds, 3),
                 *[row.label] * labelled,
             )
             for row in shown
@@ -306,8 +306,16 @@ def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
 
 
 def _print_changes(table: Backtest) -> None:
-    number = sum(row.changed is not None for row in table.rows)
-    print_line(f"{number:,} of {len(table.rows):,} verdicts differ from those of the older version")
-    for row in table.rows:
-        if row.changed is not None:
-            print_line(f"{bad(row.run)} {row.rule}: {row.status_before} → {row.status}: {row.changed}")
+    """Print the differences from the older version, those with another verdict first."""
+    differ = sum(row.changed is not None for row in table.rows)
+    verdicts = sum(map(_has_other_verdict, table.rows))
+    others = f", and the findings of {differ - verdicts:,} more" if differ > verdicts else ""
+    print_line(f"{verdicts:,} of {len(table.rows):,} verdicts differ from the older version{others}")
+    for of_verdict in (True, False):
+        for row in table.rows:
+            if row.changed is not None and _has_other_verdict(row) == of_verdict:
+                print_line(f"{bad(row.run)} {row.rule}: {row.status_before} → {row.status}: {row.changed}")
+
+
+def _has_other_verdict(row: Row) -> bool:
+    return row.changed is not None and row.status_before != row.status
