@@ -228,14 +228,19 @@ def estimate(chunks: Iterable[Chunk], rules: int, capacity: Capacity, *, custom:
     )
 
 
+def in_dollars(amount: float) -> str:
+    """Return the amount as people read it: in cents, or in as many decimals as a fraction of one needs."""
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${round(amount, 6) or 0:.6f}".rstrip("0").rstrip(".")
+
+
 def refuse_expensive(estimated: Estimate, budget: float) -> None:
     """Raise `SMDebugValueError` if the backtest is estimated to cost more than its budget."""
     if estimated.dollars > budget:
         saves = round(estimated.saves_the_next, 2)
-        later = f", which would save the next one ${saves:,.2f} by bundles" if saves else ""
+        later = f", which would save the next one {in_dollars(saves)} by bundles" if saves else ""
         raise SMDebugValueError(
-            f"This backtest is estimated at ${estimated.dollars:,.2f}{later}, "
-            f"and the budget is ${budget:,.2f}: "
+            f"This backtest is estimated at {in_dollars(estimated.dollars)}{later}, "
+            f"and the budget is {in_dollars(budget)}: "
             "choose fewer runs with --where, --since or --limit, or set --budget"
         )
 

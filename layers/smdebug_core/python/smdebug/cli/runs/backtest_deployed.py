@@ -139,9 +139,11 @@ def in_the_account(
 
 def in_words(estimated: Estimate) -> str:
     """Return what a backtest will take, as a sentence without its full stop."""
+    from smdebug.backtesting.deployed.plan import in_dollars
+
     if not estimated.runs:
         return "Every run has been judged: nothing to start"
-    cheap = f"about ${estimated.dollars_bundled:,.2f}"
+    cheap = f"about {in_dollars(estimated.dollars_bundled)}"
     bundles = f"{estimated.bundled:,} of the runs have a bundle"
     if estimated.saves_the_next:
         bundles += f", and this backtest bundles the others: the next one costs {cheap}"
@@ -149,7 +151,7 @@ def in_words(estimated: Estimate) -> str:
         bundles += f" ({cheap} if all had)"
     return (
         f"{counted(estimated.runs, 'run')} with {counted(estimated.steps, 'index file')} in "
-        f"{counted(estimated.chunks, 'call')}: about ${estimated.dollars:,.2f}, within "
+        f"{counted(estimated.chunks, 'call')}: about {in_dollars(estimated.dollars)}, within "
         f"{_time(estimated.seconds)}; {bundles}"
         f"{'; live runs are slowed down meanwhile' if estimated.slows_live_runs else ''}"
     )
