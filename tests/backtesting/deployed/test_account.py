@@ -158,7 +158,7 @@ def test_a_dry_run_writes_and_starts_nothing(account, runs):
 
 @pytest.mark.usefixtures("judged_here")
 def test_what_costs_more_than_the_budget_is_not_started(account, runs):
-    with pytest.raises(SMDebugValueError, match=r"the budget is \$0\.00: choose fewer runs"):
+    with pytest.raises(SMDebugValueError, match=r"the budget is \$0\.000000001: choose fewer runs"):
         ask(account, BUILT_IN, runs, budget=1e-9)
     assert not account.executions
 

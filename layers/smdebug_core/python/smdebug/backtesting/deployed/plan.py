@@ -230,7 +230,9 @@ def estimate(chunks: Iterable[Chunk], rules: int, capacity: Capacity, *, custom:
 
 def in_dollars(amount: float) -> str:
     """Return the amount as people read it: in cents, or in as many decimals as a fraction of one needs."""
-    return f"${amount:,.2f}" if amount >= 0.01 else f"${round(amount, 6) or 0:.6f}".rstrip("0").rstrip(".")
+    if amount >= 0.01:
+        return f"${amount:,.2f}"
+    return f"${float(f'{amount:.3g}'):.12f}".rstrip("0").rstrip(".")
 
 
 def refuse_expensive(estimated: Estimate, budget: float) -> None:
