@@ -45,6 +45,8 @@ MODULES = (
     "unlearnt.views_held_out_torch",
     "unlearnt.heads_torch",
     "unlearnt.heads_held_out_torch",
+    "unlearnt.times_torch",
+    "unlearnt.times_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
     "fit_keras",

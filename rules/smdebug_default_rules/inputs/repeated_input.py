@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
-from smdebug_default_rules.inputs import repeated_noise
+from smdebug_default_rules.inputs import repeated_noise, repeated_time
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
@@ -46,7 +46,8 @@ class RepeatedInput(DefaultRule):
     """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal.
 
     Also when the noise that a model has to tell from its inputs, as that of a diffusion, is the same at each
-    step, and when a contrastive loss compares each row with itself, as both views are the same.
+    step, when the time of a diffusion or a flow is the same in all rows of all steps, and when a contrastive
+    loss compares each row with itself, as both views are the same.
     """
 
     cause = "repeated input"
@@ -71,6 +72,8 @@ class RepeatedInput(DefaultRule):
         """The first of the saved steps in a row at which both views of each row were equal."""
         self.noise = repeated_noise.empty()
         """What is known of noise that is the target of the loss."""
+        self.time = repeated_time.empty()
+        """What is known of the time of a diffusion."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
@@ -106,6 +109,9 @@ class RepeatedInput(DefaultRule):
         yield from self._equal_rows(seen, name)
         yield from self._equal_noise(seen)
         yield from self._equal_views(seen, name)
+        repeated_time.extend(self.time, seen)
+        if time := repeated_time.found(self.time, seen):
+            yield self._equal_times(time)
 
     def _is_constant(self, seen: ObservedStep) -> bool:
         """Whether all values of the only input are the same, where a known loss compares with targets."""
@@ -162,6 +168,19 @@ class RepeatedInput(DefaultRule):
             title=repeated_noise.TITLE,
             why=(f"1 noise at {steps} saved steps, from {lowest:.6g} to {highest:.6g} at each",),
             advice=(repeated_noise.ADVICE,),
+        )
+
+    def _equal_times(self, time: repeated_time.Time) -> Finding:
+        return self.finding(
+            f"All rows of {time.name} were {time.value:.4g} at {time.steps} saved steps in a row, while the "
+            "noisy rows beside it differ: the model learns a single level of noise",
+            since=time.since,
+            tensor=time.name,
+            statistic="times",
+            value=1,
+            title=repeated_time.TITLE,
+            why=(f"1 value, {time.value:.4g}, in all rows of {time.steps} saved steps",),
+            advice=repeated_time.ADVICE,
         )
 
     def _equal_views(self, seen: ObservedStep, name: str) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
 from tests.smdebug_default_rules.inputs.test_equal_views import compared
 from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
+from tests.smdebug_default_rules.inputs.test_repeated_time import denoised as timed
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
@@ -412,6 +413,7 @@ RUNS = [
     ("UnreachedParameters", lambda: following(*[0.99] * 5)),
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],
     ("RepeatedInput", lambda: compared(8, 8, 8)),
+    ("RepeatedInput", timed),
     ("LostUpdates", rounded_away),
     ("Adapters", headed),
 ]

@@ -280,6 +280,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("8 of 8 pairs of codes that were compared are equal, at 3 saved steps in a row",),
             "Augment each view by itself: call the",
         ),
+        (
+            "The time is the same at every step",
+            ("1 value, 0.3, in all rows of 10 saved steps",),
+            "Draw the time anew for each row",
+        ),
     ],
     "InputScale": [
         (

@@ -28,6 +28,7 @@ MODE_DEPENDENT = (
 MAX_NAMED = 50
 """How many modules or parameters a fact names at most; it counts the others."""
 _MOST_COMPARED = 1024
+_MOST_ARGUMENTS = 8
 
 
 Name = Callable[[nn.Module], str | None]
@@ -63,6 +64,13 @@ def mode_facts(model: nn.Module, name_of: Name, modules: Iterable[nn.Module] | N
         "gradients": torch.is_grad_enabled(),
         "other_mode": others[:MAX_NAMED],
     }
+
+
+def input_facts(model: nn.Module | None) -> dict[str, Any]:
+    """What the model calls its inputs; nothing if it takes any number of them."""
+    code = getattr(getattr(type(model), "forward", None), "__code__", None)
+    names = [] if code is None else list(code.co_varnames[1 : code.co_argcount])
+    return {"input_names": names[:_MOST_ARGUMENTS]} if names else {}
 
 
 def autocast_facts(device: str) -> dict[str, Any]:

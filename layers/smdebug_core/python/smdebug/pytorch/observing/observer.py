@@ -191,7 +191,7 @@ class TorchObserver:
             self._some = [ref(parameter) for _, parameter in parameters if parameter.requires_grad][:8]
             self._groups = None
             held = part_facts(parameters, model)
-            note.note_lasting(modules=structure.modules, **held)
+            note.note_lasting(modules=structure.modules, **facts.input_facts(model), **held)
             if held:
                 self._hook.observe_parts()
             if self._hook.training_run:

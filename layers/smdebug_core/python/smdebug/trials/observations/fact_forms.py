@@ -293,6 +293,7 @@ FORMS: Mapping[str, Form] = {
             are_reset=flag,
         )
     ),
+    "input_names": every(text),
     "loss": LOSS,
     "loss_scale": positive,
     "loss_should_fall": flag,
