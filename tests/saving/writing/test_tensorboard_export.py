@@ -48,7 +48,19 @@ def test_tensorboard_reads_scalars(exported):
     board = read(exported / "TRAIN")
     assert scalars(board, "loss") == [(0, 0.0), (2, 1.0), (4, 2.0)]
     assert scalars(board, "scalar/speed") == [(3, 7.0)]
-    assert scalars(read(exported / "EVAL"), "loss") == [(5, 2.5)]
+    assert scalars(read(exported / "EVAL"), "loss") == [(4, 2.5)]  # the training step that it follows
+
+
+def test_steps_are_those_of_the_training_and_evaluations_take_none(tmp_path):
+    with smdebug.Hook(tmp_path / "run", export_tensorboard=True) as hook:
+        for epoch in range(3):
+            for mode, count in ((modes.TRAIN, 2), (modes.EVAL, 3)):
+                for _ in range(count):
+                    with hook.step(mode):
+                        hook.record("loss", np.float32(epoch))
+    board = tmp_path / "run/tensorboard"
+    assert scalars(read(board / "TRAIN"), "loss") == [(step, step // 2) for step in range(6)]
+    assert scalars(read(board / "EVAL"), "loss") == [(1, 0), (3, 1), (5, 2)]
 
 
 def test_tensorboard_reads_histograms(exported):

@@ -68,6 +68,16 @@ class StepClock(NamedTuple):
         """The last step of each mode that was ever set; GLOBAL counts every step."""
         return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
 
+    @property
+    def training_step(self) -> int:
+        """The step of the training that this is, or that an evaluation follows; `step` if none is known."""
+        if self.by_training:
+            return self.step
+        if self.mode is ModeKeys.TRAIN:
+            return self.mode_step
+        trained = self.resting.get(ModeKeys.TRAIN, BEFORE_THE_FIRST)
+        return trained if self.mode in EVALUATIONS and trained >= 0 else self.step
+
     def steps_since(self, began: StepClock) -> int:
         """Return how many steps of all modes there were since that clock."""
         if not self.by_training:

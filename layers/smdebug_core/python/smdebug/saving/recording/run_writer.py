@@ -106,7 +106,7 @@ class RunWriter:
             checksum=self._checksum,
             meta_extras=self._meta_extras,
             keep_colon_index=self._keeps_colon_index,
-            board=self._board.step(clock.step, clock.mode) if self._board else None,
+            board=self._board.step(clock) if self._board else None,
             memory=self.copies,
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from smdebug.logger import get_logger
-from smdebug.mode_keys import ModeKeys
+from smdebug.saving.planning.step_clock import StepClock
 from smdebug.storage.base import Buffer, Storage
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ class TensorboardExport:
         self._writer = f"{os.getpid()}_{socket.gethostname()}"
         self._has_complained = False
 
-    def step(self, step: int, mode: ModeKeys) -> TensorboardStep:
-        key = f"{self._prefix}{mode.name}/{step:012}_{self._writer}.tfevents"
-        return TensorboardStep(self, key, step)
+    def step(self, clock: StepClock) -> TensorboardStep:
+        """Return what takes the values of a step. They are shown at its step of the training."""
+        key = f"{self._prefix}{clock.mode.name}/{clock.step:012}_{self._writer}.tfevents"
+        return TensorboardStep(self, key, clock.training_step)
 
     def write(self, key: str, pieces: list[Buffer]) -> None:
         """Write a file. A failure is logged once, and loses only the file."""
