@@ -4,7 +4,9 @@ import torch
 from torch import nn
 
 import smdebug
+from smdebug.reports import gather
 from smdebug.runs.listing import listed_run
+from smdebug.trials import create_trial
 
 
 def trained(place, *, batch=16, passes=1, stray=False):
@@ -26,6 +28,16 @@ def test_parameters_batch_size_and_pace_are_recorded_by_themselves(tmp_path):
     assert (run.sizes["parameters"], run.sizes["batch_size"]) == (8 * 4 + 4 + 4 + 1, 16)
     assert run.sizes["samples_per_second"] > 0
     assert run.facts()["batch_size"] == 16
+
+
+def test_the_page_says_them_about_the_run(tmp_path):
+    trained(tmp_path / "run")
+    answers = gather(create_trial(tmp_path / "run")).answers
+    (about,) = [answer for key, answer in answers.items() if key.endswith("/about")]
+    facts = dict(about["facts"])
+    assert (facts["Parameters"], facts["Batch size"]) == ("41", "16")
+    assert "Samples a second" in facts
+    assert "Tokens a second" not in facts
 
 
 def test_a_pace_that_is_not_known_is_left_out(tmp_path):

@@ -35,3 +35,14 @@ def test_a_run_that_explodes_does_not_flatten_the_other(page, tmp_path):
     press(tab, "All values")
     until(tab, f"{note} === ''")
     assert tab.complaints == []
+
+
+def test_the_curves_of_a_comparison_are_smoothed_with_the_values_behind_them(page, tmp_path):
+    for name in "ab":
+        WrittenRun(tmp_path / name, loss=lambda step: float(step % 2)).write(40, end=True)
+    tab = page("#/compare/{a},{b}", READY)
+    smoothing = "document.querySelector('[aria-label=Smoothing]')"
+    tab.value(f"{smoothing}.value = 0.9, {smoothing}.dispatchEvent(new Event('input'))")
+    until(tab, "location.hash.includes('smooth=0.9')")
+    assert accessible(tab) == []
+    assert tab.complaints == []

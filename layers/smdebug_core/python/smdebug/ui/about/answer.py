@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from smdebug.amounts import as_json_number, counted, size
+from smdebug.amounts import as_json_number, counted, number, size
 from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
+from smdebug.runs.metrics import SIZES, measured_sizes
 from smdebug.runs.origins import in_words, readable_origin
 from smdebug.runs.overview import Overview, overview_of
 from smdebug.service.costs import PRICED_IN, Cost
@@ -38,7 +39,10 @@ def about(
     spread = () if progress is None else worker_spread(trial, progress)
     cost, basis = _cost(overview, deployed=deployed) if rules else ("", "")
     return {
-        "facts": [[label, escaped(text)] for label, text in _facts(overview)],
+        "facts": [
+            [label, escaped(text)]
+            for label, text in [*_facts(overview), *([] if progress is None else _sizes(trial))]
+        ],
         "origin": [] if origin is None else [[a, escaped(b)] for a, b in in_words(origin)],
         "waiting": None if progress is None else waiting_share(trial),
         "inputs": [
@@ -95,6 +99,13 @@ def _facts(overview: Overview) -> list[tuple[str, str]]:
         ("Last step", _time(overview.last_saved)),
     ]
     return [(label, text) for label, text in facts if text]
+
+
+def _sizes(trial: Trial) -> list[tuple[str, str]]:
+    labels = ("Parameters", "Batch size", "Samples a second", "Tokens a second")
+    sizes = measured_sizes(trial)
+    known = [(label, sizes[name]) for label, name in zip(labels, SIZES, strict=True) if name in sizes]
+    return [(label, f"{value:,.0f}" if value >= 10 else number(value)) for label, value in known]
 
 
 def _workers(overview: Overview) -> str:

@@ -12,6 +12,7 @@ import { swatch } from "./inks.js";
 import { sourcesOf } from "./lines.js";
 import { Sweep } from "./sweep.js";
 import { SeriesChart } from "./series_chart.js";
+import { smoothingOf } from "./smoothing.js";
 import { timeLineOf } from "./timeline.js";
 
 const keyOf = (sources) => sources.map(({ run, mode }) => `${run} ${mode ?? ""}`).join();
@@ -50,7 +51,14 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     h(
       "section",
       { "aria-label": "Curves" },
-      h("div", { class: "bar" }, h("h2", { text: "Curves" }), h("span", { class: "grow" }), axis.element),
+      h(
+        "div",
+        { class: "bar" },
+        h("h2", { text: "Curves" }),
+        h("span", { class: "grow" }),
+        axis.element,
+        smoothingOf(view),
+      ),
       lossPlace,
       curves,
       more,

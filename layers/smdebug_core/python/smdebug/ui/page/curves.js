@@ -7,6 +7,7 @@ import { button, h, replace, toggle } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { linesOf, sourcesOf } from "./lines.js";
 import { SeriesChart } from "./series_chart.js";
+import { smoothingOf } from "./smoothing.js";
 import { Strip, inksOfModes, rowsOfFacts, rowsOfFindings } from "./strips.js";
 
 /** @typedef {import("./types/answers.js").RunAnswer} RunAnswer */
@@ -47,10 +48,7 @@ export class Curves {
     this.axis = new AxisChoice(view);
     this.best = new BestValues();
     this.meansButton = toggle("Epoch means", view.means, (yes) => view.setMeans(yes));
-    const weight = h("input", { type: "range", min: "0", max: "0.99", step: "0.01", "aria-label": "Smoothing" });
-    weight.value = String(view.smooth);
-    weight.addEventListener("input", () => view.setSmooth(Number(weight.value)));
-    this.smoothing = h("label", { class: "smoothing" }, "Smoothing ", weight);
+    this.smoothing = smoothingOf(view);
     this.lanes = new Strip("Modes and facts by steps", time);
     this.lanesPlace = h("div", { hidden: true }, h("h3", { text: "Modes and facts" }), this.lanes.element);
     this.machineCharts = h("div", { class: "charts" });
