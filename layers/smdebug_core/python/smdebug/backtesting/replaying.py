@@ -10,6 +10,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pdb import Pdb
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
@@ -19,6 +20,7 @@ from smdebug.rules.construction import make_rule
 from smdebug.rules.findings import plain
 from smdebug.rules.memory.state import read_state, restore_state, save_state
 from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved
+from smdebug.rules.rule import Rule
 from smdebug.runs.evaluation.rule_steps import rule_class
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
@@ -54,6 +56,16 @@ class Replay:
         return {**vars(self), **lists}
 
 
+class RuleDebugger(Pdb):
+    """Python's debugger, which knows whether it was quit."""
+
+    has_quit = False
+
+    def set_quit(self) -> None:
+        self.has_quit = True
+        super().set_quit()
+
+
 def replay(
     run: str | os.PathLike[str] | Trial,
     at: int,
@@ -62,8 +74,12 @@ def replay(
     *,
     file: str | None = None,
     progress: Callable[[int], Any] = lambda steps: None,
+    debugger: RuleDebugger | None = None,
 ) -> Replay:
-    """Evaluate the rule at the step as the application did when the step was new."""
+    """Evaluate the rule at the step as the application did when the step was new.
+
+    A `debugger` stops at the first line of the rule's `invoke_at_step`, at that step alone.
+    """
     trial = run if isinstance(run, Trial) else open_run(run)
     steps = trial.steps()
     place = bisect_left(steps, at)
@@ -82,7 +98,7 @@ def replay(
     view.move_to(at, _workers(trial, at))
     later = make_rule(kind, view, given)
     restore_state(later, state)
-    outcome = ask(later, at)
+    outcome = ask(later, at) if debugger is None else _asked_in(debugger, later, at)
     said, sentence = _in_words(outcome)
     trial.damaged_files.update(view.damaged_files)
     return Replay(
@@ -111,6 +127,19 @@ def _view_of(trial: Trial) -> AsOfTrial:
         collections=opened.collections,
         num_workers=opened.num_workers,
     )
+
+
+def _asked_in(debugger: RuleDebugger, rule: Rule, step: int) -> Any:
+    """Ask the rule in the debugger; quitting that raises `KeyboardInterrupt`."""
+    invoke = rule.invoke_at_step
+    vars(rule)["invoke_at_step"] = lambda at: debugger.runcall(invoke, at)
+    try:
+        outcome = ask(rule, step)
+    finally:
+        del vars(rule)["invoke_at_step"]  # it is no part of the rule's state
+    if debugger.has_quit:
+        raise KeyboardInterrupt
+    return outcome
 
 
 def _workers(trial: Trial, step: int) -> list[str]:

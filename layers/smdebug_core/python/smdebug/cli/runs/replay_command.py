@@ -29,6 +29,7 @@ from smdebug.cli.runs.evaluate_command import parameters_of
     help="Take the rule from this Python file.",
 )
 @attempt_option
+@click.option("--pdb", "in_debugger", is_flag=True, help="Stop in Python's debugger where the rule begins.")
 @output_options
 def command(
     path: str,
@@ -37,6 +38,7 @@ def command(
     settings: tuple[str, ...],
     rule_file: str | None,
     attempt: int | None,
+    in_debugger: bool,
     as_json: bool,
 ) -> int:
     """Evaluate a rule at one step of the run at PATH as the deployed rule did when the step was new.
@@ -48,18 +50,22 @@ def command(
     Examples:
       smdebug replay ./my-run --at 720 --rule VanishingGradient
       smdebug replay ./my-run --at 720 --rule MyRule --rule-file my_rule.py
+      smdebug replay ./my-run --at 720 --rule MyRule --rule-file my.py --pdb
 
     Exits with 0, with 1 if the rule found something, and with 3 if it failed or files could not be read.
     """
-    from smdebug.backtesting.replaying import replay
+    from smdebug.backtesting.replaying import RuleDebugger, replay
 
+    if in_debugger and as_json:
+        raise click.UsageError("--pdb cannot be combined with --json")
     if rule_file is not None:
         read_file(rule_file)
     given = parameters_of(settings, [rule]).get(rule, {})
     trial = open_path(path, attempt)
     bar = Progress("replaying", len([step for step in trial.steps() if step < at]))
     try:
-        found = replay(trial, at, rule, given, file=rule_file, progress=bar.advance)
+        debugger = RuleDebugger() if in_debugger else None
+        found = replay(trial, at, rule, given, file=rule_file, progress=bar.advance, debugger=debugger)
     finally:
         bar.clear()
     if as_json:
