@@ -10,6 +10,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import smdebug
 from smdebug import modes
+from smdebug.exceptions import TrainingStopped
 from smdebug.files.names import EPOCHS
 from smdebug.huggingface import Callback
 from smdebug.huggingface.joined import Joined
@@ -33,12 +34,14 @@ def watched(place, tmp_path, *given, **how):
 def test_what_the_trainer_logs_is_kept_at_the_step_that_it_is_of(place, tmp_path):
     trial, trainer = watched(place, tmp_path, steps=12, eval_strategy="steps", eval_steps=4)
     history = trainer.state.log_history
-    for name in ("grad_norm", "learning_rate", "eval_loss"):
+    kept = {"grad_norm": "grad_norm", "learning_rate": "learning_rate/0/0", "eval_loss": "eval_loss"}
+    for name, kept_as in kept.items():
         logged = [(entry["step"] - 1, entry[name]) for entry in history if name in entry]
-        series = trial.series(name)
+        series = trial.series(kept_as)
         assert series.steps.tolist() == [step for step, _ in logged]
         np.testing.assert_allclose(series.values, [value for _, value in logged], rtol=1e-6)
     assert len(trial.series("logged/loss")) == 12
+    assert "learning_rate" not in trial.observations.series_names()  # it is measured
     assert trial.series("loss").of(modes.TRAIN).steps.tolist() == list(range(12))
     assert trial.series(EPOCHS).steps.tolist() == [0, 8]  # sixteen texts, two in a batch
 
@@ -93,6 +96,19 @@ def test_a_callback_that_a_person_gives_wins_and_nothing_is_recorded_twice(place
     assert len(trial.series("loss").of(modes.TRAIN)) == len(trial.series("grad_norm")) == 4
     assert len(trial.series("eval_loss")) == 1
     assert "no training" not in caplog.text
+
+
+def test_a_callback_beside_an_earlier_trainer_that_was_joined_tells_its_own_run_alone(place, tmp_path):
+    callback = Callback(str(tmp_path / "mine"))
+    with smdebug.start(place):
+        train(tmp_path, steps=3)
+        second = train(tmp_path, steps=0)
+        second.add_callback(callback)
+        second.args.max_steps = 5
+        second.train()
+    callback.close()
+    assert len(create_trial(place).series("grad_norm")) == 3
+    assert len(create_trial(tmp_path / "mine").series("grad_norm")) == 5
 
 
 def test_what_is_trained_after_a_closed_callback_is_watched(place, tmp_path):
@@ -209,6 +225,21 @@ def test_asked_to_stop_the_trainer_saves_a_checkpoint_and_ends(place, tmp_path):
     assert trainer.state.global_step < 7
     assert list((tmp_path / "checkpoints").glob("checkpoint-*"))
     assert create_trial(place).loaded_all_steps
+
+
+def test_a_loop_of_ones_own_after_the_trainer_is_stopped_as_any_loop(place, tmp_path):
+    with smdebug.start(place) as watching:
+        watching._options["look_for_stop"] = 0  # seconds
+        model = train(tmp_path, steps=2).model
+        (place / "control").mkdir()
+        (place / "control" / "stop").write_text('{"reason": "enough"}')
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with pytest.raises(TrainingStopped, match="enough"):
+            for number in range(50):
+                ids = Texts()[number % 16]["input_ids"][None]
+                model(input_ids=ids, labels=ids).loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
 
 
 def test_a_copy_of_the_trainer_tells_the_hook_of_its_own_process():

@@ -19,6 +19,7 @@ from smdebug.pytorch.around_hook import TellsHook
 from smdebug.pytorch.joining import Contained
 
 _MOST_WAITING = 100
+_RATE = "learning_rate"  # which the default plan measures
 Event = Callable[..., None]
 
 
@@ -58,7 +59,7 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
     @_contained
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._tell_once(args, given.get("model"))
-        hook = joining.watching_hook()
+        hook = joining.watching_hook(given.get("model"))
         if hook is not None and hook.stopped is not None:
             control.should_training_stop = True
             control.should_save = True
@@ -66,28 +67,34 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
     @_contained
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **given: Any) -> None:
         numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
-        if self._finds_hook():
+        if self._finds_hook(given.get("model")):
             for name, value in numbers.items():
-                self.save_logged(name, value)
+                if name != _RATE or self.hook.observations is None:
+                    self.save_logged(name, value)
         elif len(self._said_before) < _MOST_WAITING:
             self._said_before.append(numbers)  # of an evaluation before the training
 
     @_contained
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        if self._finds_hook():
+        if self._finds_hook(given.get("model")):
             self.note_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
-    def _finds_hook(self) -> bool:
-        self.hook = joining.watching_hook()
+    @_contained
+    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        if self._finds_hook(given.get("model")):
+            self.hook.stop_gently(False)
+
+    def _finds_hook(self, model: Any) -> bool:
+        self.hook = joining.watching_hook(model)
         return self.hook is not None
 
     def _tell_once(self, args: Any, model: Any) -> None:
         """Tell what the Trainer was given, once the first step of its training has begun."""
-        if self._has_told or not self._finds_hook():
+        if self._has_told or not self._finds_hook(model):
             return
         self._has_told = True
         hook = self.hook
-        hook.stops_gently()
+        hook.stop_gently(True)
         self.keep_config(lambda: hyperparameters(args, model))
         hook.guarded(lambda: self.note_arguments(args.to_sanitized_dict()))
         hook.guarded(lambda: note_batches_of(self, args, model))

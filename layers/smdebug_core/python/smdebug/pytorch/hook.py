@@ -291,9 +291,9 @@ class Hook(FrameworkHook):
         """Let no forward begin a step: `begin_step` does, from the first one on."""
         self._by_hand = True
 
-    def stops_gently(self) -> None:
+    def stop_gently(self, yes: bool) -> None:
         """Note a request to stop in `stopped` and raise nothing: a Trainer asks, and ends as it does."""
-        self._stops_gently = True
+        self._stops_gently = yes
 
     def contain(self, error: Exception) -> None:
         """Let no error end the training; a request to stop is raised, unless a Trainer asks for it."""

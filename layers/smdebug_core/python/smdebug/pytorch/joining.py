@@ -7,11 +7,14 @@ from typing import Any
 
 from smdebug.logger import get_logger
 from smdebug.pytorch.hook import Hook
+from smdebug.pytorch.modules.models import is_claimed
 from smdebug.pytorch.unchanged import watchers
 
 
-def watching_hook() -> Hook | None:
-    """Return the hook of the training that is watched now, if any."""
+def watching_hook(model: Any) -> Hook | None:
+    """Return the hook that watches the training of this model now, if it is no callback's own."""
+    if model is not None and is_claimed(model):
+        return None
     return next((watcher.hook for watcher in watchers if watcher.hook is not None), None)
 
 

@@ -25,11 +25,17 @@ def release(module: nn.Module) -> None:
     _claimed.pop(unwrapped(module), None)
 
 
+def is_claimed(module: nn.Module) -> bool:
+    """Return whether such a hook, whose run goes on, watches the model."""
+    known = _claimed.get(unwrapped(module))
+    hook = None if known is None else known()
+    return hook is not None and not hook.has_closed
+
+
 def claimed_parameters() -> set[int]:
     """Return the `id` of each parameter of the models that such hooks watch."""
-    hooks = {module: known() for module, known in _claimed.items()}
-    open_ones = [module for module, hook in hooks.items() if hook is not None and not hook.has_closed]
-    return {id(parameter) for module in open_ones for parameter in module.parameters()}
+    models = [module for module in list(_claimed) if is_claimed(module)]
+    return {id(parameter) for module in models for parameter in module.parameters()}
 
 
 def watcher_of(module: nn.Module) -> Any:
