@@ -74,8 +74,11 @@ def main() -> int:
             )
             if taken.seconds > promised or taken.megabytes > PROMISED_MB:
                 broken.append(what)
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
     for what in broken:
         print(f"NOT HELD: {what}")
+    if broken and load > cores + 2:  # this bench needs two
+        print(f"Other programs were running (load {load:.0f} on {cores} cores): measure again when none is.")
     return bool(broken)
 
 
