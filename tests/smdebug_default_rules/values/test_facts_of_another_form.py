@@ -172,6 +172,7 @@ EVERY_FACT = {
     "top_features": {"total_gain": [["f1", 0.9], ["f2", 0.1]]},
     "training": True,
     "idle_optimizers": [{"class": "Adam", "parameters": ["Net_2.weight"], "are_reset": True}],
+    "input_names": ["x", "t"],
     "unregistered": {"count": 1, "places": ["Net.layers[0]"]},
     "update_skipped": False,
     "updates_are_differences": False,

@@ -24,8 +24,8 @@ def normally(random, spread=0.02, shape=SHAPE):
 class Headed(Adapted):
     """A fine-tuning of adapters with a head behind them; a test changes it."""
 
-    def __init__(self, weight=evenly, bias=0.0, frozen=True, name="Net_head", base=None):
-        self.head, self.base = name, base
+    def __init__(self, weight=evenly, bias=0.0, frozen=True, name="Net_head", base=None, first=False):
+        self.base, self.is_first = base, first
         self.drawn = {f"{name}.weight": weight(np.random.default_rng(3))}
         if bias is not None:
             self.drawn[f"{name}.bias"] = np.broadcast_to(bias, SHAPE[:1])
@@ -34,7 +34,7 @@ class Headed(Adapted):
             self.lasting["frozen"] += list(self.drawn)
         else:
             self.lasting["optimizers"][0]["groups"][0]["parameters"] += list(self.drawn)
-        self.lasting["modules"].append(["head", "Linear", False])
+        self.lasting["modules"].append([name.removeprefix("Net_"), "Linear", False])
         self.refresh()
 
     def refresh(self):
@@ -43,7 +43,8 @@ class Headed(Adapted):
         for name in parameters:
             if self.base is not None and "base" in name:
                 parameters[name][:] = self.base(np.random.default_rng(4), parameters[name].shape)
-        parameters |= {name: np.array(values, np.float32) for name, values in self.drawn.items()}
+        drawn = {name: np.array(values, np.float32) for name, values in self.drawn.items()}
+        self.kinds["parameters"] = {**drawn, **parameters} if self.is_first else {**parameters, **drawn}
 
 
 def run(steps=10, apart=50, **changes):
@@ -68,6 +69,7 @@ def test_a_head_that_is_frozen_as_it_was_drawn_is_found_after_a_while(steps, apa
         {"weight": normally},
         {"weight": lambda random: normally(random, shape=(42, 24)), "bias": None},
         {"bias": None},
+        {"first": True},  # large tensors are measured after small ones
     ],
 )
 def test_heads_are_drawn_in_several_ways(changes):
