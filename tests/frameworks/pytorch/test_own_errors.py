@@ -4,7 +4,7 @@ import gc
 import logging
 import sys
 from collections import Counter
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ import smdebug.pytorch as smd
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.pytorch import unchanged
+from smdebug.pytorch.listening import optimizers
 
 PACKAGE = "/python/smdebug/pytorch/"  # all else is called from there
 # What PyTorch calls itself. They lead to what is guarded, and do nothing before.
@@ -32,6 +33,7 @@ DOORS = {
     "_with_gradients",
     "tell",
     "optimizer_made",
+    "optimizer_restored",
     "loss_called",
     "in_backward",
     "are_awaited",
@@ -98,10 +100,12 @@ def logged():
 
 @pytest.fixture
 def few_objects(monkeypatch):
-    """Each run looks for optimizers among all objects, of which 300,000 are those of imported modules.
+    """Each run looks for optimizers among those that exist, and for what else was replaced among all objects.
 
-    An optimizer that an earlier test has left is looked for, too, and more functions are called.
+    An optimizer that an earlier test has left is looked at, too, and more functions are called. Of the
+    objects 300,000 are those of imported modules.
     """
+    monkeypatch.setattr(optimizers._OPTIMIZERS, "_known", WeakValueDictionary())
     for watcher in unchanged.watchers:
         monkeypatch.setattr(watcher, "_optimizers", WeakSet())
     gc.freeze()  # the collector lists them no longer

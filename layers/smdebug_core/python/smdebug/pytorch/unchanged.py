@@ -34,7 +34,7 @@ from smdebug.pytorch.listening.callbacks import (
     in_backward,
     is_compiling,
 )
-from smdebug.pytorch.listening.optimizers import optimizers
+from smdebug.pytorch.listening.optimizers import tell_of_optimizers
 from smdebug.pytorch.listening.passes import PASSES
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.models import claimed_parameters
@@ -142,16 +142,9 @@ class _Watcher:
             self._optimizer_made(optimizer)
 
     def begin(self) -> None:
-        for made_before in optimizers():
-            self._optimizer_made(made_before)
-        made: Any = torch.optim.Optimizer.__init__
+        tell_of_optimizers(functools.partial(self._contained, self._optimizer_made))
         compile_in_place = nn.Module.compile
         watcher = self
-
-        @functools.wraps(made)
-        def optimizer_made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            made(optimizer, *args, **kwargs)
-            watcher._contained(watcher._optimizer_made, optimizer)
 
         @functools.wraps(compile_in_place)
         def module_compiled(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -170,7 +163,6 @@ class _Watcher:
             watcher._contained(watcher._loss_called, loss, [*args, *kwargs.values()], output)
             return output
 
-        torch.optim.Optimizer.__init__ = optimizer_made
         nn.Module.compile = module_compiled
         _Loss.__call__ = loss_called
         PROCESS.install()

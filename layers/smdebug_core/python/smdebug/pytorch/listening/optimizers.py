@@ -1,13 +1,15 @@
-"""Callbacks around the steps of every optimizer in the process.
+"""The optimizers of the process, and callbacks around the steps of every one of them.
 
 Before PyTorch 2.3 the first compilation removes the callbacks of all optimizers. They are restored here.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch.optim.optimizer import (
@@ -30,10 +32,64 @@ def after_steps(callback: Callable[..., Any]) -> Any:
     return register_optimizer_step_post_hook(callback)
 
 
+class _Optimizers:
+    """The optimizers of this process. They are sought once, among all its objects, and noted from then on.
+
+    To look at 300,000 objects, as many as PyTorch itself has, takes as long as a hundred steps of a small
+    training. Noted is what calls `Optimizer.__init__`, or is copied or unpickled.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[int, torch.optim.Optimizer] = WeakValueDictionary()
+        self._listeners: list[Callable[[Any], None]] = []
+        self._is_noting = False
+
+    def all(self) -> list[torch.optim.Optimizer]:
+        """Return those that exist, in the order in which they were found."""
+        if not self._is_noting:
+            self._begin()
+        return list(self._known.values())
+
+    def tell(self, listener: Callable[[Any], None]) -> None:
+        """Call the listener with every optimizer: with those that exist now, and with others once made."""
+        known = self.all()
+        self._listeners.append(listener)
+        for optimizer in known:
+            listener(optimizer)
+
+    def _begin(self) -> None:
+        self._is_noting = True
+        kind: Any = torch.optim.Optimizer
+        made, restored = kind.__init__, kind.__setstate__
+
+        @functools.wraps(made)
+        def optimizer_made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            made(optimizer, *args, **kwargs)
+            self._known[id(optimizer)] = optimizer
+            for listener in self._listeners:
+                listener(optimizer)
+
+        @functools.wraps(restored)
+        def optimizer_restored(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            restored(optimizer, *args, **kwargs)
+            self._known[id(optimizer)] = optimizer
+
+        kind.__init__, kind.__setstate__ = optimizer_made, optimizer_restored
+        # isinstance would ask an object for its class, which may do anything.
+        self._known.update((id(found), found) for found in gc.get_objects() if issubclass(type(found), kind))
+
+
+_OPTIMIZERS = _Optimizers()
+
+
 def optimizers() -> list[torch.optim.Optimizer]:
-    """Find the optimizers of this process."""
-    # isinstance would ask an object for its class, which may do anything.
-    return [known for known in gc.get_objects() if issubclass(type(known), torch.optim.Optimizer)]
+    """Return the optimizers of this process."""
+    return _OPTIMIZERS.all()
+
+
+def tell_of_optimizers(listener: Callable[[Any], None]) -> None:
+    """Call the listener with every optimizer of this process, now or when it is made."""
+    _OPTIMIZERS.tell(listener)
 
 
 def owned_by(optimizer: Any) -> list[Any]:
