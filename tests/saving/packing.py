@@ -17,7 +17,9 @@ class PackingMeasurer(Measurer):
         pairs = zip(values, shapes, strict=True)
         return all(self.fits(value) and value.shape == shape for value, shape in pairs)
 
-    def measure_fitting(self, value, *, digest):
+    def measure_again(self, value, *, digest):
+        if not self.fits(value):
+            return None
         copy = value.flatten()
         return self._batch.add(copy, copy if digest else None)
 

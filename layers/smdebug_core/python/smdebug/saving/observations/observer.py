@@ -127,10 +127,11 @@ class Observer:
         shape = getattr(value, "shape", None)
         if shape is None or shape != known.shape or getattr(value, "dtype", None) != known.dtype:
             return False
-        if known.places is None or not self._measurer.fits(value):
+        places = known.places
+        measured = None if places is None else self._measurer.measure_again(value, digest=known.digested)
+        if places is None or measured is None:
             return self.observe(name, value)
-        measured = self._measurer.measure_fitting(value, digest=known.digested)
-        self.observations.observe_rows(known.kind, known.places, measured, are_parts=known.is_part)
+        self.observations.observe_rows(known.kind, places, measured, are_parts=known.is_part)
         return True
 
     def observe_group(self, names: tuple[str, ...], values: Sequence[Any], before: Any = None) -> bool:
