@@ -66,17 +66,46 @@ def resnet() -> tuple[nn.Module, torch.Tensor]:
     return model, torch.randn(8, 3, 32, 32)
 
 
-def transformer() -> tuple[nn.Module, torch.Tensor]:
+def transformer(width: int = 256, layers: int = 4) -> tuple[nn.Module, torch.Tensor]:
     """A Transformer of 3.4 million parameters."""
-    layer = nn.TransformerEncoderLayer(256, 4, 1024, 0.1, batch_first=True)
+    layer = nn.TransformerEncoderLayer(width, 4, 4 * width, 0.1, batch_first=True)
     model = nn.Sequential(
-        nn.Embedding(1000, 256),
-        nn.TransformerEncoder(layer, 4),
-        nn.Linear(256, 10),
+        nn.Embedding(1000, width),
+        nn.TransformerEncoder(layer, layers),
+        nn.Linear(width, 10),
         nn.Flatten(),
         nn.Linear(640, 10),
     )
     return model, torch.randint(0, 1000, (16, 64))
+
+
+def small_transformer() -> tuple[nn.Module, torch.Tensor]:
+    """A Transformer of 170,000 parameters."""
+    return transformer(64, 2)
+
+
+class UNet(nn.Module):
+    """A network of convolutions down and up again, of 34,000 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.deep, self.bottom = _conv(3, 16), _conv(16, 32), _conv(32, 32)
+        self.up = nn.ConvTranspose2d(32, 16, 2, 2)
+        self.out = _conv(32, 16)
+        self.head = nn.Conv2d(16, 10, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        before = self.down(x)
+        inside = self.bottom(self.deep(F.max_pool2d(before, 2)))
+        return self.head(self.out(torch.cat([before, self.up(inside)], 1))).mean((2, 3))
+
+
+def _conv(before: int, after: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(before, after, 3, padding=1), nn.GroupNorm(4, after), nn.SiLU())
+
+
+def unet() -> tuple[nn.Module, torch.Tensor]:
+    return UNet(), torch.randn(8, 3, 32, 32)
 
 
 class Training:

@@ -33,7 +33,7 @@ def made(kind=torch.optim.SGD):
 
 def knows(optimizers, *expected):
     known = optimizers.all()
-    return all(any(each is one for one in known) for each in expected)
+    return all(any(each is found for found in known) for each in expected)
 
 
 def test_what_exists_is_sought_once_and_what_follows_is_noted(optimizers, searches):

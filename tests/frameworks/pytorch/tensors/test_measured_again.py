@@ -40,10 +40,10 @@ def test_one_that_was_changed_in_between_is_measured_again(measurer, change):
 
 def test_another_tensor_is_measured_even_where_the_first_one_was(measurer):
     values = torch.randn(2 * LARGE)
-    one, two = values[:LARGE], values[LARGE:]
-    first, second = (measurer.measure_again(each, digest=False) for each in (one, two))
+    first_half, second_half = values[:LARGE], values[LARGE:]
+    first, second = (measurer.measure_again(each, digest=False) for each in (first_half, second_half))
     assert first is not second
-    assert numbers(second)["mean"] == pytest.approx(float(two.mean()), rel=1e-4)
+    assert numbers(second)["mean"] == pytest.approx(float(second_half.mean()), rel=1e-4)
 
 
 def test_a_digest_that_is_wanted_too_is_computed(measurer):
