@@ -95,6 +95,15 @@ class Modules:
         short = layer.removeprefix(f"{self.root}_")
         return short if short in self.classes else layer or self.root
 
+    def known_around(self, layer: str) -> str:
+        """The layer, or the innermost one around it that is known; "" if there is none."""
+        while layer not in self.classes:
+            short = layer.removeprefix(f"{self.root}_")
+            layer = short if short in self.classes else layer.rpartition(".")[0]
+            if not layer:
+                break
+        return layer
+
     def layer_of_output(self, output: str) -> str:
         """The name of the module that an output belongs to."""
         layer = _OUTPUT.sub("", output)
@@ -110,6 +119,8 @@ class Modules:
 
 @dataclass(frozen=True)
 class _Alignment:
+    order: NDArray[np.int64] | None
+    """The row of the statistics of each parameter; None if they are in network order themselves."""
     names: list[str]
     layers: list[str]
     classes: list[str]
@@ -125,7 +136,7 @@ class _Alignment:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a step, a row each. Missing gradients and updates are rows of NaN."""
+    """The parameters of a step, a row each, in network order. Rows of NaN stand for what is missing."""
 
     names: Sequence[str]
     layers: Sequence[str]
@@ -233,6 +244,7 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         frozen = np.array([name in names for name in aligned.names], bool)
         frozen = seen.shared_by_layout["frozen"] = frozen | ~aligned.is_float
     gradients = seen.statistics("gradients")
+    values = matrix.values if aligned.order is None else matrix.values[aligned.order]
     return Parameters(
         names=aligned.names,
         layers=aligned.layers,
@@ -243,34 +255,46 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         resolutions=aligned.resolutions,
         is_frozen=frozen,
         owners=owned,
-        values=matrix.values,
+        values=values,
         gradients=_placed(gradients, aligned.gradient_places, len(aligned.names)),
         updates=_placed(seen.statistics("updates"), aligned.update_places, len(aligned.names)),
-        present=matrix.values[:, 0] > 0,
+        present=values[:, 0] > 0,
         has_whole_gradients=gradients is None or not gradients.parts,
     )
 
 
 def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
     modules = Modules.of(seen)
-    names = matrix.names
+    order = _network_order([modules.layer_of(name) for name in matrix.names], modules)
+    tensors = matrix.tensors if order is None else [matrix.tensors[place] for place in order]
+    names = [tensor.name for tensor in tensors]
     layers = [modules.layer_of(name) for name in names]
     layout = seen.layout
     return _Alignment(
+        order,
         names,
         layers,
         [modules.classes.get(layer, "") for layer in layers],
-        np.array([tensor.size for tensor in matrix.tensors]),
-        np.array([_units(tensor.name, tensor.shape) for tensor in matrix.tensors]),
-        np.array([len(tensor.shape) for tensor in matrix.tensors]),
-        np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
-        np.array([RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in matrix.tensors], np.float32),
+        np.array([tensor.size for tensor in tensors]),
+        np.array([_units(tensor.name, tensor.shape) for tensor in tensors]),
+        np.array([len(tensor.shape) for tensor in tensors]),
+        np.array(["float" in tensor.dtype for tensor in tensors], bool),
+        np.array([RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in tensors], np.float32),
         _places(_gradient_names(seen, names), [] if layout is None else layout.names("gradients")),
         _places(
             [f"update/{name}" for name in names],
             [] if layout is None else layout.names("updates"),
         ),
     )
+
+
+def _network_order(layers: Sequence[str], modules: Modules) -> NDArray[np.int64] | None:
+    """Where the parameters are, by the order of their layers: large tensors are measured after small ones."""
+    known = {layer: place for place, layer in enumerate(modules.classes)}
+    places = [known.get(modules.known_around(layer), -1) for layer in layers]
+    if -1 in places or places == sorted(places):
+        return None
+    return np.argsort(places, kind="stable")
 
 
 def _units(name: str, shape: Sequence[int]) -> int:

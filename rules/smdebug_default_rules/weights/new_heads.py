@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
-from smdebug_default_rules.tensors import Modules, Parameters
+from smdebug_default_rules.tensors import Parameters
 from smdebug_default_rules.weights.fresh_weights import is_drawn
 
 LEAST_STEPS, LEAST_APART = 10, 50
@@ -66,7 +66,7 @@ def found(
     known: dict[str, Any], seen: ObservedStep, table: Parameters, adapted: Collection[int]
 ) -> NewHead | None:
     """Keep since when the same head is frozen as it was drawn; return it if that is long enough."""
-    head = _last(table, adapted, Modules.of(seen))
+    head = _last(table, adapted)
     name = "" if head is None else table.names[head]
     if name != known["name"]:
         known.update(name=name, steps=0, first=seen.step)
@@ -86,12 +86,10 @@ def _frozen(table: Parameters) -> list[int]:
     return where(table.is_weight & table.present & table.is_frozen & (table.owners < 0))
 
 
-def _last(table: Parameters, adapted: Collection[int], modules: Modules) -> int | None:
+def _last(table: Parameters, adapted: Collection[int]) -> int | None:
     """The weight of the last layer, if it is frozen, as it was drawn, and all adapters come before it."""
-    # Large tensors are measured after small ones, so that their order is not that of the model.
-    order = {layer: place for place, layer in enumerate(modules.classes)}
     weights = where(table.is_weight & table.present)
-    last = max(weights, key=lambda place: order.get(table.layers[place], -1), default=None)
+    last = weights[-1] if len(weights) else None
     is_frozen = last is not None and table.is_frozen[last] and table.owners[last] < 0
     if last is None or not is_frozen or last in adapted or _ON_PURPOSE.search(table.names[last]):
         return None
