@@ -90,6 +90,7 @@ FOUR = (4, 1.0, {})
         ([(4, 1.0, {"loss_scale": 8.0})] * 3, [1, 2]),
         ([(4, 1.0, {"optimizers": [{"class": "LBFGS"}]})] * 3, []),
         ([(4, 1.0, {"optimizers": [{"class": "Adam"}, {"class": "Adam"}]})] * 3, []),
+        ([(4, 1.0, {"gradients_were_reset": None})] * 3, []),  # a closure
         ([(4, None, {})] * 3, []),
     ],
 )

@@ -64,6 +64,9 @@ class AccumulationScale(DefaultRule):
         if len(facts.get("optimizers") or ()) != 1 or facts["optimizers"][0].get("class") == "LBFGS":
             self.lacks("the backward passes do not belong to the steps of one optimizer")
             return
+        if facts.get("gradients_were_reset", True) is None:
+            self.lacks("the optimizer computes gradients in a closure, as often as it wants")
+            return
         # The passes of steps that a scaler skipped are counted with those of the next step.
         before, self.passes = self.passes, passes
         scale_before, self.scale = self.scale, facts.get("loss_scale")

@@ -164,6 +164,16 @@ def test_each_iteration_is_one_step(tmp_path, train):
 def test_lbfgs_computes_a_step_of_many_passes(tmp_path):
     trial = trained(str(tmp_path / "run"), with_closure, torch.optim.LBFGS)
     assert list(trial.series("loss").steps) == list(range(ITERATIONS))
+    assert trial.facts(10, modes.TRAIN)["backward_passes"] > 1
+
+
+def test_the_passes_of_a_closure_are_those_of_its_own_step(tmp_path):
+    trial = trained(str(tmp_path / "run"), with_closure)
+    saved = [trial.facts(step, modes.TRAIN) for step in (0, 5, 10, 20)]
+    assert [facts["backward_passes"] for facts in saved] == [1, 1, 1, 1]
+    assert [facts["optimizer_steps"] for facts in saved] == [True] * 4
+    # Nobody knows what a closure has reset, and when.
+    assert [facts["gradients_were_reset"] for facts in saved] == [None] * 4
 
 
 def test_the_loss_at_perturbed_weights_is_not_the_loss_of_the_step(tmp_path):

@@ -383,14 +383,8 @@ class TorchObserver:
             self._updates.before_step(ours)
         elif any(parameter.grad is not None for parameter in owned_by(optimizer)):
             self._observations.note(other_gradients=True)
-        # A closure resets and computes the gradients within the step.
         was_clear = state.was_clear or self._backwards == state.stepped_at
         state.stepped_clear = was_clear or state.is_replaced()
-        self._observations.note(
-            optimizer_steps=True,
-            backward_passes=self._backwards - state.stepped_at,
-            gradients_were_reset=all(known.stepped_clear for known in self._states),
-        )
         if self._shares_graph:
             self._observations.note(passes_share_graph=True)
         if self.iterations is not None and self.iterations.is_repeated:
@@ -430,7 +424,8 @@ class TorchObserver:
             known, state = self._latest
             if recorder.due or known() is not optimizer:
                 state = self._updated(optimizer)
-            state.stepped_at, state.was_clear = self._backwards, state.witness is None
+            stepped_before, state.stepped_at = state.stepped_at, self._backwards
+            state.was_clear = state.witness is None
             self._shares_graph = False
             if self.phases is not None:
                 self.phases.update_ends()
@@ -443,6 +438,14 @@ class TorchObserver:
                 return
             mode, mode_step = recorder.last_begun[1:3]
             has_closure = bool(len(args) > 1 or kwargs) and closure_of(args, kwargs) is not None
+            if recorder.due:
+                are_clear = all(known.stepped_clear for known in self._states)
+                self._observations.note(
+                    optimizer_steps=True,
+                    backward_passes=self._backwards - stepped_before,
+                    # A closure may reset the gradients, which it computes within the step.
+                    gradients_were_reset=None if has_closure else are_clear,
+                )
             if self._twice is not None and mode in TRAINING:
                 step = mode_step + recorder.passed
                 self._twice.after_update(optimizer, self._names, step, has_closure=has_closure)
