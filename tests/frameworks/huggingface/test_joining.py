@@ -96,6 +96,9 @@ def test_a_callback_that_a_person_gives_wins_and_nothing_is_recorded_twice(place
     assert len(trial.series("loss").of(modes.TRAIN)) == len(trial.series("grad_norm")) == 4
     assert len(trial.series("eval_loss")) == 1
     assert "no training" not in caplog.text
+    with smdebug.start(tmp_path / "another"):
+        pass
+    assert "no training" in caplog.text
 
 
 def test_a_callback_beside_an_earlier_trainer_that_was_joined_tells_its_own_run_alone(place, tmp_path):

@@ -137,7 +137,7 @@ class _Watcher:
     def restart(self) -> None:
         """Watch the next training. It may use an optimizer that was seen before."""
         self.stop()
-        self._is_active = True
+        self._is_active, self.is_passed_over = True, False
         for optimizer in list(self._optimizers):
             self._optimizer_made(optimizer)
 
