@@ -264,3 +264,20 @@ def test_without_a_number_to_begin_with_it_is_reported_what_to_do(place, logged)
         smdebug.pytorch.get_hook().record_tensor_value("loss", loss)  # as the message says
         optimizer.step()
     assert len([message for message in logged if "No loss was seen" in message]) == 1
+
+
+def test_large_and_small_tensors_are_in_the_order_of_the_network(place):
+    with smdebug.start(place):
+        model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3000), nn.ReLU(), nn.Linear(3000, 2))
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            optimizer.step()
+    statistics = create_trial(place).statistics(2, modes.TRAIN)
+    names = [f"Sequential_{name}" for name, _ in model.named_parameters()]
+    assert statistics.of("parameters").names == names
+    assert statistics.of("gradients").names == [f"gradient/{name}" for name in names]
+    assert statistics.of("updates").names == [f"update/{name}" for name in names]
+    sizes = [parameter.numel() for parameter in model.parameters()]
+    assert statistics.of("parameters").column("count").tolist() == sizes

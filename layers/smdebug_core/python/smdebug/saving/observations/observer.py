@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -196,7 +197,8 @@ class Observer:
         for pair in tensors:
             name, value = pair
             if not fits(value):
-                others.append(pair)
+                if name in self._known or not self._takes_its_place(name, value):
+                    others.append(pair)
                 continue
             known = self._known.get(name)
             if known is None or not known.is_of(value):
@@ -211,6 +213,13 @@ class Observer:
             measured = self._measurer.measure_together(values, digest=digest)
             self.observations.observe_rows(kind, places, measured, are_parts)
         return others
+
+    def _takes_its_place(self, name: str, value: Any) -> bool:
+        """Observe a new tensor before those that follow it, so that readers get them in this order."""
+        try:
+            return prod(value.shape) > 1 and self.observe(name, value)
+        except Exception:  # noqa: BLE001 - it is recorded by itself then, which says what is wrong
+            return False
 
     def hand_over(self, clock: StepClock) -> StepTaken:
         """Return what was gathered of a step, which is made into tensors later; gathering starts again."""
