@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from smdebug.trials.observations.one_step import ObservedStep
 
 LEAST_COLUMNS = 2
+ERRORS = ("mean squared error", "mean absolute error", "smooth L1", "Huber")
+"""The criteria that noise is learnt with."""
 
 
 def denoises(seen: ObservedStep) -> bool:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.denoising import LEAST_COLUMNS, has_time
+from smdebug_default_rules.denoising import ERRORS, LEAST_COLUMNS, has_time
 
-_ERRORS = ("mean squared error", "mean absolute error", "smooth L1", "Huber")
 LEAST_STEPS, LEAST_APART = 5, 10
 LEAST_ROWS, MOST_ROWS = 8, 512
 """Batches mostly have a power of two of rows; so many other targets are more often a small data set."""
@@ -60,7 +59,7 @@ def _noise_of(seen: ObservedStep) -> Mapping[str, Any] | None:
     shapes: list[list[int]] = seen.facts.get("shapes") or []
     for term in terms:
         rows, columns = term.get("target_rows", 0), term.get("columns", 0)
-        if term.get("criterion") not in _ERRORS or columns < LEAST_COLUMNS:
+        if term.get("criterion") not in ERRORS or columns < LEAST_COLUMNS:
             continue
         is_batch = LEAST_ROWS <= rows <= MOST_ROWS and rows & (rows - 1) == 0
         if is_batch and has_time(shapes, rows, columns) and _is_normal(term):

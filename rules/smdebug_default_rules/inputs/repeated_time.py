@@ -8,9 +8,8 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from smdebug.trials.observations.one_step import ObservedStep
-from smdebug_default_rules.denoising import LEAST_COLUMNS
+from smdebug_default_rules.denoising import ERRORS, LEAST_COLUMNS
 
-_ERRORS = ("mean squared error", "mean absolute error", "smooth L1", "Huber")
 LEAST_STEPS, LEAST_APART = 10, 50
 LEAST_ROWS = 8
 LEAST_MEAN, LEAST_OF_A_COLUMN = 0.9, 0.3
@@ -87,6 +86,6 @@ def _time_of(seen: ObservedStep) -> tuple[str, float] | None:
 def _has_noise(term: Mapping[str, Any]) -> bool:
     """Whether the targets vary as much as noise does, in each column: those of a diffusion or a flow do."""
     variances = term.get("variances") or ()
-    if term.get("criterion") not in _ERRORS or term.get("columns", 0) < LEAST_COLUMNS or not variances:
+    if term.get("criterion") not in ERRORS or term.get("columns", 0) < LEAST_COLUMNS or not variances:
         return False
     return bool(sum(variances) / len(variances) > LEAST_MEAN and min(variances) > LEAST_OF_A_COLUMN)

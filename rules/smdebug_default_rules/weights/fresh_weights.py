@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.tensors import NORMALISATIONS, Mask, Parameters
 
+ON_PURPOSE = re.compile(r"rand|reservoir|fourier|rff|project|hash|target|echo", re.IGNORECASE)
+"""Names of weights that stay as they were drawn."""
 EVEN = 0.1
 """How far the spread of freshly drawn weights is from that of their distribution, at most."""
 

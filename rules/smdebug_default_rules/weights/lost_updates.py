@@ -15,7 +15,7 @@ from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
 from smdebug_default_rules.weights import rounded_away
-from smdebug_default_rules.weights.rounded_away import COARSE
+from smdebug_default_rules.weights.rounded_away import COARSE, USUAL_EPSILON
 from smdebug_default_rules.weights.set_back import LEAST_STEPS, followed, set_back
 
 REGULAR_STEPS = 5
@@ -24,8 +24,6 @@ LEAST_RATIO = 1e-5
 """An expected update below this share of the values may be rounded away in float32."""
 LEAST_SPACINGS = 8
 """An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
-USUAL_EPSILON = 1e-8
-"""Optimizers that divide by the size of gradients add this, so that smaller gradients give smaller steps."""
 STILL_STEPS = 3
 """After this many saved optimizer steps in a row without a change, one is reported."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.tensors import Parameters
-from smdebug_default_rules.weights.fresh_weights import is_drawn
+from smdebug_default_rules.weights.fresh_weights import ON_PURPOSE, is_drawn
 
 LEAST_STEPS, LEAST_APART = 10, 50
 USUAL_SPREAD = 0.02
@@ -25,7 +24,6 @@ ADVICE = (
     "Without PEFT, set requires_grad = True for the head before the optimizer is made. If the head was "
     "trained before, look whether its weights were loaded: the warning of missing keys names it.",
 )
-_ON_PURPOSE = re.compile(r"rand|reservoir|fourier|rff|project|hash|target|echo", re.IGNORECASE)
 
 
 class NewHead(NamedTuple):
@@ -91,7 +89,7 @@ def _last(table: Parameters, adapted: Collection[int]) -> int | None:
     weights = where(table.is_weight & table.present)
     last = weights[-1] if len(weights) else None
     is_frozen = last is not None and table.is_frozen[last] and table.owners[last] < 0
-    if last is None or not is_frozen or last in adapted or _ON_PURPOSE.search(table.names[last]):
+    if last is None or not is_frozen or last in adapted or ON_PURPOSE.search(table.names[last]):
         return None
     biases = [
         place

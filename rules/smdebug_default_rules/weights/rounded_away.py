@@ -21,7 +21,8 @@ MOST_ZEROS = 0.5
 """Of weights whose gradient has more zeros, such as those of rare words, most need not change."""
 MOST, MOST_VALUES = 8, 64
 """So many of the largest weights are followed, and so many values of each."""
-_EPSILON = 1e-8
+USUAL_EPSILON = 1e-8
+"""Optimizers that divide by the size of gradients add this, so that smaller gradients give smaller steps."""
 _ADAPTIVE = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"))
 """Optimizers that move a weight by about the rate. Those of other names, or of other packages than PyTorch's
 own, may keep what was rounded away, or copies of 32 bits."""
@@ -146,7 +147,7 @@ def _expected(seen: ObservedStep, table: Parameters) -> Any:
     gradient = table.gradient("abs_mean")
     expected = np.full(len(table.names), np.nan)
     for number, name in enumerate(classes):
-        size = np.minimum(gradient / _EPSILON, 1) if name in _ADAPTIVE else gradient
+        size = np.minimum(gradient / USUAL_EPSILON, 1) if name in _ADAPTIVE else gradient
         if name in _ADAPTIVE or name == "SGD":
             expected = np.where(table.owners == number, rates.get(number, np.nan) * size / passes, expected)
     return expected

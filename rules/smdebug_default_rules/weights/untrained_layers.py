@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.tensors import Parameters
-from smdebug_default_rules.weights.fresh_weights import are_fresh
+from smdebug_default_rules.weights.fresh_weights import ON_PURPOSE, are_fresh
 
 LEAST_WEIGHTS = 2
 """A single layer may be a projection that is random on purpose."""
@@ -24,7 +23,6 @@ ADVICE = (
     "If there are none, train these layers: leave requires_grad = True, and give the optimizer their "
     "parameters. Layers that are random on purpose can say so in their name, such as random_features.",
 )
-_ON_PURPOSE = re.compile(r"rand|reservoir|fourier|rff|project|hash|target|echo", re.IGNORECASE)
 
 
 class Untrained(NamedTuple):
@@ -93,7 +91,7 @@ def _first_layers(table: Parameters) -> list[int]:
     trained = where(weights & ~table.is_frozen & (table.owners >= 0))
     if len(frozen) < LEAST_WEIGHTS or not len(trained) or frozen[-1] > trained[0]:
         return []
-    if any(_ON_PURPOSE.search(table.names[place]) for place in frozen):
+    if any(ON_PURPOSE.search(table.names[place]) for place in frozen):
         return []
     given, inputs = table.units[frozen[-1]], table.sizes[trained[0]] // table.units[trained[0]]
     if inputs % given and given % inputs:  # recurrent layers have some units for each that they give
