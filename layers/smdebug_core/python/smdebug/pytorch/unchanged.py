@@ -222,11 +222,19 @@ class _Watcher:
 
     def _trains(self, module: nn.Module) -> bool:
         """Return True if an optimizer without a known model has a parameter of the module."""
-        if not any(id(parameter) in self._trained for parameter in module.parameters()):
+        if not self._has_trained(module):
             return False
-        for parameter in claimed_parameters():
-            self.is_passed_over = self._trained.pop(parameter, None) is not None or self.is_passed_over
+        self._pass_over_claimed()
+        return self._has_trained(module)
+
+    def _has_trained(self, module: nn.Module) -> bool:
         return any(id(parameter) in self._trained for parameter in module.parameters())
+
+    def _pass_over_claimed(self) -> None:
+        """Leave the models that callbacks of Trainers watch, which a person gave to them."""
+        for parameter in claimed_parameters():
+            if self._trained.pop(parameter, None) is not None:
+                self.is_passed_over = True
 
     def _is_claimed(self, module: nn.Module) -> bool:
         """Return whether the callback of a Trainer watches the module, which a person gave to it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -44,11 +43,9 @@ def equal_positives(
         return None
     for node in operations(loss.grad_fn, MAX_NODES, _PASSED.__contains__):
         other = _PRODUCTS.get(node.name())
-        pair = (
-            None
-            if other is None
-            else _codes(saved_value(node, "_saved_self"), saved_value(node, other), rows)
-        )
+        if other is None:
+            continue
+        pair = _codes(saved_value(node, "_saved_self"), saved_value(node, other), rows)
         if pair is not None:
             return _compared(*pair, targets)
     return None
@@ -77,6 +74,5 @@ def _compared(left: torch.Tensor, right: torch.Tensor, targets: torch.Tensor) ->
         chosen = targets[places].clamp(0, len(targets) - 1)
         here, there = left[places, chosen], right[places, chosen]
         apart = (here - there).abs().amax(1)
-        found = (apart <= _CLOSE * here.abs().amax(1)).sum()
-    count: Any = fetched(found.reshape(1)) if found.is_cuda else lambda: found.reshape(1).numpy()
+        count = fetched((apart <= _CLOSE * here.abs().amax(1)).sum().reshape(1))
     return lambda: {"looked": len(places), "equal": int(count()[0])}

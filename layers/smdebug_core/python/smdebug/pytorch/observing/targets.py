@@ -58,12 +58,11 @@ def loss_facts(
     positives = _positives(loss, graph)
     if graph.idle or codes is not None or positives is not None:
         idle = {"idle": graph.idle} if graph.idle else {}
-        pairs = {} if positives is None else {"positives": positives}
         return lambda: {
             **facts(),
             **idle,
             **({} if codes is None else codes()),
-            **{name: count() for name, count in pairs.items()},
+            **({} if positives is None else {"positives": positives()}),
         }
     return facts
 

@@ -34,6 +34,16 @@ def _flattened(values: Sequence[torch.Tensor]) -> torch.Tensor:
     return _flatten(values) if _flatten else torch.cat([value.reshape(-1) for value in values])
 
 
+def _is_usual(value: Any) -> bool:
+    """Whether it is a plain tensor of float32 on the CPU, as most are there."""
+    return (
+        type(value) in PLAIN
+        and value.dtype is torch.float32
+        and value.is_cpu
+        and value.layout is torch.strided
+    )
+
+
 class _Last(NamedTuple):
     """What was measured last."""
 
@@ -71,33 +81,16 @@ class TorchMeasurer(Measurer):
         return batch.add(values, digest=digest)
 
     def fits(self, value: Any) -> bool:
-        return (
-            type(value) in PLAIN
-            and value.dtype is torch.float32
-            and value.is_cpu
-            and 1 < value.numel() <= SMALL
-            and value.layout is torch.strided
-        )
+        return _is_usual(value) and 1 < value.numel() <= SMALL
 
     def fit_again(self, values: Sequence[Any], shapes: Sequence[Any]) -> bool:
         for value, shape in zip(values, shapes, strict=True):  # a generator takes twice as long
-            if (
-                type(value) not in PLAIN
-                or value.shape != shape
-                or value.dtype is not torch.float32
-                or not value.is_cpu
-                or value.layout is not torch.strided
-            ):
+            if not _is_usual(value) or value.shape != shape:
                 return False
         return True
 
     def measure_again(self, value: Any, *, digest: bool) -> Measured | InBatch | None:
-        if (
-            type(value) not in PLAIN
-            or value.dtype is not torch.float32
-            or not value.is_cpu
-            or value.layout is not torch.strided
-        ):
+        if not _is_usual(value):
             return None
         if value.numel() > SMALL:
             return self._measure_large(value, digest)

@@ -57,10 +57,11 @@ def measure(values: torch.Tensor, *, digest: bool = False, before: torch.Tensor 
     if before is None and flat.dtype is torch.float32:
         sample = flat.numpy()[sampled_places(flat.numel(), SAMPLE_SIZE)]
     else:
-        sampled_values = flat.index_select(0, places_on(flat.device, flat.numel(), SAMPLE_SIZE))
+        places = places_on(flat.device, flat.numel(), SAMPLE_SIZE)
+        sampled_values = flat.index_select(0, places)
         if before is not None:
             before = before.detach().reshape(-1)
-            sampled_values -= before.index_select(0, places_on(flat.device, flat.numel(), SAMPLE_SIZE))
+            sampled_values -= before.index_select(0, places)
         sample = sampled_values.float().numpy()
     halves = None
     if digest:
