@@ -7,6 +7,7 @@ of them did not run.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -90,3 +91,11 @@ def _no_hook_of_before(monkeypatch):
     from smdebug.saving.hooks import singleton
 
     monkeypatch.setattr(singleton, "_hook", None)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiled_before():
+    """Whatever an earlier test compiled: what is watched of a training depends on it (`has_compiled`)."""
+    if (dynamo := sys.modules.get("torch._dynamo")) is not None and dynamo.utils.counters:
+        dynamo.reset()
+        dynamo.utils.counters.clear()
