@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from smdebug.backtesting import kept_rows
+from smdebug.backtesting.backtest import Backtest
+from smdebug.backtesting.kept_rows import RowWriter
+from smdebug.backtesting.question import Question
+from smdebug.backtesting.rows import FOUND, PASSED, Row
+from smdebug.cli.runs.backtest_command import print_verdicts
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 from tests.cli.conftest import Ask
 
@@ -35,6 +44,39 @@ def test_the_table_shows_the_runs_that_did_not_pass_and_the_sums(ask: Ask, words
     again = ask(*words, "--rule-file", "rule.py", "--all-runs")
     assert len([line for line in again.out.splitlines() if line.startswith("runs/")]) == 6
     assert "6 of 6 runs had been judged before" in again.out
+
+
+class Counted(io.StringIO):
+    """Counts the lines that it is given, and keeps none."""
+
+    lines = 0
+
+    def write(self, text: str) -> int:
+        self.lines += text.count("\n")
+        return len(text)
+
+
+@pytest.mark.parametrize("status", [FOUND, PASSED])
+def test_all_runs_are_shown_in_as_much_memory_as_few(monkeypatch: pytest.MonkeyPatch, status: str):
+    monkeypatch.setattr(kept_rows, "_IN_MEMORY", 10_000)
+    most: dict[int, int] = {}
+    for number in (200, 4_200):
+        writer = RowWriter()
+        for each in range(number):
+            writer.add(each, [Row(f"runs/{each:07}", "LossSpike", status, first_finding="loss: 4 (limit 3)")])
+        table = Backtest(writer.in_order(), runs=number)
+        out = Counted()
+        monkeypatch.setattr(sys, "stdout", out)
+        tracemalloc.start()
+        try:
+            print_verdicts(table, Question(()), all_runs=True)
+            most[number] = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            monkeypatch.undo()
+        assert out.lines == number + 2  # and the head, and the sum
+        monkeypatch.setattr(kept_rows, "_IN_MEMORY", 10_000)
+    assert most[4_200] - most[200] < 4_000 * 20  # bytes, fewer than a line has
 
 
 def test_the_files_and_the_json_hold_the_same_rows(ask: Ask, words: tuple[str, ...]):

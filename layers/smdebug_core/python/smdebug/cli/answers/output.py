@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -126,15 +126,33 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, limit:
     """
     shown = [[cell_text(value) for value in row] for row in rows]
     left_out = 0 if limit is None else max(0, len(shown) - limit)
-    shown = shown[: len(shown) - left_out]
+    _print_laid_out(columns, shown[: len(shown) - left_out])
+    if left_out:
+        print_line(faint(f"… and {left_out} more"))
+
+
+class LongTable:
+    """A table of more rows than fit into memory: `rows` yields them anew each time it is called."""
+
+    def __init__(self, columns: Sequence[str], rows: Callable[[], Iterable[Sequence[Any]]]):
+        self._columns = columns
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        return ([cell_text(value) for value in row] for row in self._rows())
+
+    def print(self) -> None:
+        """Print it as `print_table` does."""
+        _print_laid_out(self._columns, self)
+
+
+def _print_laid_out(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     heads = [cell_text(name) for name in columns]
-    head, lines = lay_out(heads, shown, terminal_width(), mark=_printable("…"))
+    head, lines = lay_out(heads, rows, terminal_width(), mark=_printable("…"))
     if head is not None:
         print_line(faint(head))
     for line in lines:
         print_line(line)
-    if left_out:
-        print_line(faint(f"… and {left_out} more"))
 
 
 def print_curves(columns: Sequence[str], rows: Sequence[tuple[Sequence[Any], Sequence[float]]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from smdebug.cli.answers.colours import is_styled, without_markers
@@ -17,30 +17,44 @@ Row = Sequence[str]
 
 
 class TableLines(NamedTuple):
-    """The lines of a table: its heading, if it has one, and its rows."""
+    """The lines of a table: its heading, if it has one, and its rows, each made when it is taken."""
 
     head: str | None
-    lines: list[str]
+    lines: Iterator[str]
 
 
 def lay_out(
-    names: Sequence[str], rows: Sequence[Row], room: int | None = None, mark: str = "…"
+    names: Sequence[str], rows: Iterable[Row], room: int | None = None, mark: str = "…"
 ) -> TableLines:
     """Return the table in lines of at most `room` columns; without `room`, nothing is cut.
 
-    `mark` shows where text was cut. Coloured cells are never cut.
+    `mark` shows where text was cut. Coloured cells are never cut. The rows are gone through twice, once for
+    the widths of the columns, and none is kept.
     """
-    numeric = [bool(rows) and all(is_number(row[at]) for row in rows) for at in range(len(names))]
-    widths = [max(width_of(item[at]) for item in (names, *rows)) for at in range(len(names))]
+    numeric, widths, may_shrink = _columns_of(names, rows)
     if room is None:
         return _side_by_side(names, rows, widths, numeric)
-    may_shrink = [not numeric[at] and not any(is_styled(row[at]) for row in rows) for at in range(len(names))]
     fitting = _fitting(widths, may_shrink, room)
     if fitting is None:
-        return TableLines(None, [line for row in rows for line in _folded(names, row, numeric, room)])
+        return TableLines(None, (line for row in rows for line in _folded(names, row, numeric, room)))
     cut_names = [cut(name, width, mark) for name, width in zip(names, fitting, strict=True)]
-    cut_rows = [line for row in rows for line in _wrapped_at_the_end(row, fitting, mark)]
+    cut_rows = (line for row in rows for line in _wrapped_at_the_end(row, fitting, mark))
     return _side_by_side(cut_names, cut_rows, fitting, numeric)
+
+
+def _columns_of(names: Sequence[str], rows: Iterable[Row]) -> tuple[list[bool], list[int], list[bool]]:
+    """Return of each column whether it has numbers only, its width, and whether its texts may be cut."""
+    widths = list(map(width_of, names))
+    are_numbers, are_plain = [True] * len(names), [True] * len(names)
+    is_empty = True
+    for row in rows:
+        is_empty = False
+        for at, text in enumerate(row):
+            widths[at] = max(widths[at], width_of(text))
+            are_numbers[at] = are_numbers[at] and is_number(text)
+            are_plain[at] = are_plain[at] and not is_styled(text)
+    numeric = [not is_empty and each for each in are_numbers]
+    return numeric, widths, [plain and not each for plain, each in zip(are_plain, numeric, strict=True)]
 
 
 def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int] | None:
@@ -59,10 +73,12 @@ def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> li
 
 
 def _side_by_side(
-    names: Sequence[str], rows: Sequence[Row], widths: Sequence[int], numeric: Sequence[bool]
+    names: Sequence[str], rows: Iterable[Row], widths: Sequence[int], numeric: Sequence[bool]
 ) -> TableLines:
-    head, *lines = (GAP.join(map(_padded, row, widths, numeric)).rstrip() for row in (names, *rows))
-    return TableLines(head, lines)
+    def line(row: Row) -> str:
+        return GAP.join(map(_padded, row, widths, numeric)).rstrip()
+
+    return TableLines(line(names), map(line, rows))
 
 
 def _wrapped_at_the_end(row: Row, widths: Sequence[int], mark: str) -> Iterator[Row]:

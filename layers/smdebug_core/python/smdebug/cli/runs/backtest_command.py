@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import click
 from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad, faint
-from smdebug.cli.answers.output import json_text, output_options, print_line, print_parts, print_table
+from smdebug.cli.answers.output import LongTable, json_text, output_options, print_line, print_parts
 from smdebug.cli.answers.progress import Progress
 from smdebug.cli.arguments.choice_options import rule_option, set_option
 from smdebug.cli.arguments.completers import complete_place
@@ -220,7 +221,7 @@ def command(
         about = {**table.about(), "rules": [each.to_dict() for each in summaries(table.rows)]}
         print_parts(json_parts(about, table.rows, partial(json_text, indent=2)))
     else:
-        _print(table, question, all_runs=all_runs)
+        print_verdicts(table, question, all_runs=all_runs)
     if any(row.changed is not None for row in table.rows):
         return exit_codes.FOUND
     return exit_codes.FAILED if any(_has_failed(row) for row in table.rows) else exit_codes.PASSED
@@ -266,36 +267,39 @@ def _has_failed(row: Row) -> bool:
     return row.status not in _MARKS
 
 
-def _print(table: Backtest, question: Question, *, all_runs: bool) -> None:
+def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> None:
+    """Print the table and its sums: the first runs that did not pass, or all."""
     from smdebug.backtesting.rows import PASSED
     from smdebug.backtesting.summary import summaries
 
-    notable = (row for row in table.rows if row.status != PASSED)
-    shown = list(notable if all_runs else islice(notable, _MOST_ROWS))
-    if all_runs:
-        shown += [row for row in table.rows if row.status == PASSED]
     several = len({row.rule for row in table.rows if row.rule}) > 1
     labelled = any(row.label for row in table.rows)
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
-    print_table(
-        [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled],
-        [
-            (
-                row.run,
-                *[row.rule] * several,
-                f"{_MARKS.get(row.status, '!')} {row.status}",
-                row.first_finding or row.note,
-                row.onset,
-                row.findings or None,
-                row.looked,
-                round(row.seconds, 3),
-                *[row.label] * labelled,
-            )
-            for row in shown
-        ],
-    )
-    if len(shown) < len(table.rows):
-        hidden = len(table.rows) - len(shown)
+
+    def shown() -> Iterator[Row]:
+        """Yield what is notable before what passed; a million rows are never in memory together."""
+        notable = (row for row in table.rows if row.status != PASSED)
+        if not all_runs:
+            return islice(notable, _MOST_ROWS)
+        return chain(notable, (row for row in table.rows if row.status == PASSED))
+
+    def cells(row: Row) -> Sequence[Any]:
+        return (
+            row.run,
+            *[row.rule] * several,
+            f"{_MARKS.get(row.status, '!')} {row.status}",
+            row.first_finding or row.note,
+            row.onset,
+            row.findings or None,
+            row.looked,
+            round(row.seconds, 3),
+            *[row.label] * labelled,
+        )
+
+    names = [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled]
+    LongTable(names, lambda: map(cells, shown())).print()
+    hidden = 0 if all_runs else len(table.rows) - sum(1 for _ in shown())
+    if hidden:
         print_line(faint(f"… and {counted(hidden, 'verdict')} more; --all-runs shows them"))
     if question.against is not None:
         _print_changes(table)
