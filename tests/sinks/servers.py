@@ -33,6 +33,24 @@ def tracking_server(folder: Path) -> Iterator[str]:
             os.killpg(process.pid, signal.SIGTERM)  # and its worker
 
 
+@contextmanager
+def trackio_server(folder: Path, token: str) -> Iterator[str]:
+    """trackio's own server, which takes runs from those who know the token."""
+    port = free_port()
+    options = f"open_browser=False, host='127.0.0.1', server_port={port}, block_thread=True"
+    environment = {**os.environ, "TRACKIO_DIR": str(folder), "TRACKIO_WRITE_TOKEN": token}
+    command = [sys.executable, "-c", f"import trackio; trackio.show({options})"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        address = f"http://127.0.0.1:{port}"
+        try:
+            wait_until(lambda: answers(address))
+            yield address
+        finally:
+            process.terminate()
+
+
 def free_port() -> int:
     """Return a port that nobody listens on."""
     with socket.socket() as free:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from smdebug.exceptions import SinkRefused
+from smdebug.exceptions import SinkRefused, SinkUnavailable
 from smdebug.sinks.targets.trackio import TrackioSink
 from tests.sinks.made import RUN, failing_run
+from tests.sinks.servers import trackio_server
 
 trackio = pytest.importorskip("trackio", reason="make test-sinks runs it")
 pytestmark = pytest.mark.filterwarnings("default")  # those of trackio
@@ -118,11 +119,31 @@ def test_the_run_of_a_script_is_left_alone_and_ours_is_in_the_same_project(tmp_p
     assert (alert["run"], "NaN" in alert["title"]) == ("run-a", True)
 
 
-def test_a_server_without_its_token_is_refused_with_what_to_set(monkeypatch, place):
+def test_a_server_of_ones_own_gets_the_run_with_the_right_token_alone(tmp_path, place, monkeypatch):
+    run = failing_run(tmp_path / "run-a")
+    with trackio_server(tmp_path / "server", "right") as address:
+        monkeypatch.setenv("TRACKIO_SERVER_URL", address)
+        monkeypatch.setenv("TRACKIO_WRITE_TOKEN", "wrong")
+        with pytest.raises(SinkRefused, match=r"refuses the credentials: set TRACKIO_WRITE_TOKEN$"):
+            TrackioSink().begin(RUN)
+        monkeypatch.setenv("TRACKIO_WRITE_TOKEN", "right")
+        sent(run)
+        monkeypatch.delenv("TRACKIO_SERVER_URL")  # its own command reads the folder of the server
+        monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "server"))
+        losses = values("training/loss")
+        (alert,) = alerts()
+    assert list(losses) == list(range(30))
+    assert math.isnan(losses[25])
+    assert "NaN" in alert["title"]
+
+
+def test_a_server_that_is_away_is_not_begun_with(monkeypatch, place):
+    """trackio would wait for a minute, and an alert that it keeps counts as sent."""
     monkeypatch.setenv("TRACKIO_SERVER_URL", "http://127.0.0.1:9")
-    monkeypatch.delenv("TRACKIO_WRITE_TOKEN", raising=False)
-    with pytest.raises(SinkRefused, match=r"the server needs a token: set TRACKIO_WRITE_TOKEN$"):
+    monkeypatch.setenv("TRACKIO_WRITE_TOKEN", "any")
+    with pytest.raises(SinkUnavailable, match="cannot be reached"):
         TrackioSink().begin(RUN)
+    assert not place.exists()
 
 
 def test_a_client_that_is_too_old_is_refused_with_the_version(monkeypatch):

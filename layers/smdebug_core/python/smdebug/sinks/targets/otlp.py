@@ -14,12 +14,13 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request, build_opener
 
 from smdebug.diagnosis.wording import sentence
 from smdebug.exceptions import SinkRefused, SinkUnavailable
 from smdebug.secrets.texts import redacted
 from smdebug.sinks.names import Names
+from smdebug.sinks.no_redirect import NoRedirect
 from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, Record, RunRecord
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
@@ -45,7 +46,7 @@ class OtlpSink:
         self._scope: dict[str, Any] = {}
         self._last_nanos = 0
         self._rejected: list[str] = []
-        self._opener = build_opener(_NoRedirect)
+        self._opener = build_opener(NoRedirect)
 
     @property
     def place(self) -> str:
@@ -182,13 +183,6 @@ class OtlpSink:
         text = f"OpenTelemetry: the collector did not keep {count:,} of the points of a request: {reason}"
         if count and text not in self._rejected:
             self._rejected.append(redacted(text[:300]))
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Follows no other address: the headers, which may hold a token, are for the collector alone."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 def _metrics(points: Iterable[Point]) -> list[dict[str, Any]]:

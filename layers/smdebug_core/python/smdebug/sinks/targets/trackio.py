@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from smdebug.sinks.records import (
     RunRecord,
 )
 from smdebug.sinks.sent_alerts import SentAlerts
+from smdebug.sinks.targets.trackio_server import check_server
 
 OLDEST = (0, 43)
 _PROJECT = "smdebug"
@@ -31,8 +33,8 @@ _PROJECT = "smdebug"
 class TrackioSink:
     """Logs to a run of its own: trackio lets only the process that has begun a run go on with it.
 
-    The run is on this machine, or where the variables of trackio say. A server that cannot be reached is
-    trackio's own concern: it keeps the rows on this machine and sends them later.
+    The run is on this machine, or where the variables of trackio say. A server of one's own is asked first
+    whether it takes the run; one that goes away later is trackio's own concern, which keeps the rows here.
     """
 
     def __init__(self, project: str = ""):
@@ -60,6 +62,8 @@ class TrackioSink:
     def begin(self, run: RunRecord) -> None:
         """Begin a run of the same name; without measuring the machine, which the hook does."""
         trackio = self._trackio = _library()
+        if not os.environ.get("TRACKIO_SPACE_ID") and (address := os.environ.get("TRACKIO_SERVER_URL")):
+            check_server(address)
         about: dict[str, Any] = {"path": run.path, "version": run.version, "tags": list(run.tags)}
         self._run = self._asked(
             lambda: trackio.init(
@@ -130,8 +134,6 @@ class TrackioSink:
                     "the credentials of Hugging Face are missing: set HF_TOKEN, or unset TRACKIO_SPACE_ID"
                 )
                 raise SinkRefused(self.place, problem) from error
-            if "TRACKIO_WRITE_TOKEN" in str(error):
-                raise SinkRefused(self.place, "the server needs a token: set TRACKIO_WRITE_TOKEN") from error
             reason = redacted(str(error).partition("\n")[0])[:300]
             raise SinkRefused(self.place, f"{type(error).__name__}: {reason}") from error
 
