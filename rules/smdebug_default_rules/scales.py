@@ -9,6 +9,8 @@ from smdebug_default_rules.tensors import Modules
 
 TINY = 0.01
 """Inputs below this root mean square were scaled down too far, such as divided by 255 twice."""
+EVEN = 0.03
+"""Inputs whose spread is below this share of their mean look alike to the first layer."""
 FAR = 30.0
 """Targets this many times as large as the model's output are out of its reach."""
 _ATTENTION = ("Attention", "Transformer", "Encoder", "Decoder")
@@ -21,19 +23,27 @@ class Hint(NamedTuple):
     advice: str
 
 
-def tiny_inputs(seen: ObservedStep) -> Hint | None:
-    """Return what to say if the model's only input of floating-point rows is nearly zero."""
+def poorly_scaled_inputs(seen: ObservedStep) -> Hint | None:
+    """Return what to say if the model's only input of floating-point rows is nearly 0, or hardly varies."""
     inputs = seen.statistics("inputs")
     if inputs is None or len(inputs.names) != 1 or "float" not in inputs.tensors[0].dtype:
         return None
-    scale = float(inputs.column("rms")[0])
-    if not 0 < scale < TINY:
-        return None
-    return Hint(
-        f"{inputs.names[0]} has a root mean square of {scale:.2g}, where about 1 is usual",
-        "Look at how the inputs are scaled: they are nearly zero, as if they were divided twice, such as by "
-        "255 in the data set and again in the loop.",
-    )
+    name, scale = inputs.names[0], float(inputs.column("rms")[0])
+    if 0 < scale < TINY:
+        return Hint(
+            f"{name} has a root mean square of {scale:.2g}, where about 1 is usual",
+            "Look at how the inputs are scaled: they are nearly zero, as if they were divided twice, such as "
+            "by 255 in the data set and again in the loop.",
+        )
+    mean, spread = float(inputs.column("mean")[0]), float(inputs.column("std")[0])
+    if 0 < spread < EVEN * abs(mean):
+        return Hint(
+            f"{name} has a mean of {mean:.3g} and a spread of {spread:.2g} only",
+            "Look at how the inputs are scaled: their values are nearly all the same, as if a mean and a "
+            "spread were applied that belong to a larger range, such as those of pixels from 0 to 1 to "
+            "pixels that were divided by 255 twice.",
+        )
+    return None
 
 
 def large_targets(seen: ObservedStep) -> Hint | None:

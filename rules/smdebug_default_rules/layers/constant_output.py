@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
-from smdebug_default_rules.scales import tiny_inputs
+from smdebug_default_rules.scales import poorly_scaled_inputs
 from smdebug_default_rules.tensors import Modules
 
 LIMIT = 1e-5
@@ -77,12 +77,12 @@ class ConstantOutput(DefaultRule):
         row = outputs.row(name)
         is_softmax = shape[-1:] == (1,) and row["min"] == row["max"] == 1
         first, other = self.advice["constant output"]
-        tiny = tiny_inputs(seen)
-        hint = (tiny.advice,) if tiny else ()
+        scale = poorly_scaled_inputs(seen)
+        hint = (scale.advice,) if scale else ()
         return {
             "why": (
                 f"{shape[0]} different rows, and the spread of the output is {spread:.2g} of its size",
-                *((tiny.why,) if tiny else ()),
+                *((scale.why,) if scale else ()),
             ),
             "advice": (first,) if is_softmax else (*hint, other),
         }

@@ -11,7 +11,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.scales import tiny_inputs
+from smdebug_default_rules.scales import poorly_scaled_inputs
 from smdebug_default_rules.tensors import Modules
 
 LIMIT = 0.95
@@ -81,13 +81,13 @@ class DeadUnits(DefaultRule):
         outputs = seen.statistics("outputs")
         assert outputs is not None
         values, zeros = int(outputs.column("count")[place]), int(outputs.column("zeros")[place])
-        tiny = tiny_inputs(seen)
+        scale = poorly_scaled_inputs(seen)
         lower, other = self.advice["dead activation"]
         is_last = outputs.names[place] == Modules.of(seen).output or place >= len(outputs.names) - 2
         return {
-            "why": (f"{zeros} of {values} values are 0", *((tiny.why,) if tiny else ())),
+            "why": (f"{zeros} of {values} values are 0", *((scale.why,) if scale else ())),
             "advice": (
-                *((tiny.advice,) if tiny else ()),
+                *((scale.advice,) if scale else ()),
                 *((self._LAST, lower) if is_last else (lower, other)),
             ),
         }

@@ -18,7 +18,7 @@ from smdebug_default_rules.denoising import denoises
 from smdebug_default_rules.loss import constant_prediction, in_batch, repeated_value, strong_dropout
 from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses, level
-from smdebug_default_rules.scales import large_targets, tiny_inputs
+from smdebug_default_rules.scales import large_targets, poorly_scaled_inputs
 from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
@@ -233,7 +233,7 @@ class StuckLoss(DefaultRule):
                 in_batch.hint(seen),
                 strong_dropout.hint(seen),
                 large_targets(seen),
-                tiny_inputs(seen),
+                poorly_scaled_inputs(seen),
             )
             if hint is not None
         ]

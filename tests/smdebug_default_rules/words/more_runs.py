@@ -75,6 +75,14 @@ def scaled(kind, name, factor):
     return change
 
 
+def inputs_around(mean, spread):
+    def change(steps):
+        values = steps.kinds["inputs"]["Net_input_0"]
+        values[:] = (values - values.mean()) / values.std() * spread + mean
+
+    return change
+
+
 def broadcast(*shape):
     return all_steps(
         1,
@@ -309,6 +317,7 @@ RUNS = [
     ("Generalisation", lambda: memorised(spread=0.1)),
     ("Generalisation", lambda: memorised(mean=0.3)),
     ("StuckLoss", lambda: all_steps(151, scaled("inputs", "Net_input_0", 1e-3), loss=training.noisy(2.3))),
+    ("StuckLoss", lambda: all_steps(151, inputs_around(-0.42, 0.005), loss=training.noisy(2.3))),
     ("StuckLoss", lambda: all_steps(151, given(SQUARES), loss=training.noisy(2.5e7, noise=1e3))),
     (
         "StuckLoss",

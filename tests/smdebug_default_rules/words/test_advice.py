@@ -605,6 +605,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         (
             "The model does not learn",
             (
+                "Net_input_0 has a mean of -0.42 and a spread of 0.005 only",
+                "In 150 steps the loss did not fall; from step to step it varies by 0.011",
+            ),
+            "Look at how the inputs are scaled: their values",
+        ),
+        (
+            "The model does not learn",
+            (
                 "Targets have a mean of 5000 and a spread of 10, and the root mean square of the "
                 "outputs is 0.968",
                 "In 150 steps the loss did not fall; from step to step it varies by 1.5e+03",
