@@ -218,3 +218,31 @@ def target_that_is_the_network_of_now(seed: int, faulty: bool) -> None:
                 mean.data.mul_(1 - momentum).add_(value.data, alpha=momentum)
             else:
                 mean.data.mul_(momentum).add_(value.data, alpha=1 - momentum)
+
+
+@fault(
+    "gradients not reset",
+    ".*",
+    visible_from=3,
+    onset=1,
+    source="a function that ends a batch steps, and so does the loop",
+    held_out=True,
+)
+def reviews_that_count_twice(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = _Reviews(is_batch_first=True)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, 200)
+
+    def end_batch(loss: Tensor) -> None:
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+
+    for (ids,) in batches(sentences(seed), size=32, seed=seed, epochs=8):
+        is_good = (ids == 7).any(1).float()
+        end_batch(F.binary_cross_entropy_with_logits(model(ids), is_good))
+        if faulty:
+            optimizer.step()
+        model.zero_grad(set_to_none=False)

@@ -242,3 +242,23 @@ def _mean_teacher(seed: int, share_of: str) -> None:
 )
 def teacher_that_is_the_student_of_now(seed: int, faulty: bool) -> None:
     _mean_teacher(seed, "student" if faulty else "teacher")
+
+
+@fault(
+    "gradients not reset",
+    ".*",
+    visible_from=3,
+    onset=1,
+    source="step() called again, after a trainer that has stepped",
+    held_out=False,
+)
+def digits_that_count_twice(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    for some, expected in batches(*digits(), size=64, seed=seed, epochs=5):
+        optimizer.zero_grad()
+        F.cross_entropy(model(some), expected).backward()
+        optimizer.step()
+        if faulty:
+            optimizer.step()

@@ -125,6 +125,7 @@ EVERY_FACT = {
     "frozen": ["Net_0.weight"],
     "gradient_names": {"gradient": "Net_0.weight"},
     "gradients": True,
+    "gradients_were_used": True,
     "gradients_were_reset": False,
     "loss": LOSS,
     "loss_scale": 65536.0,

@@ -425,5 +425,6 @@ RUNS = [
     ("RepeatedInput", timed),
     ("LostUpdates", rounded_away),
     ("Adapters", headed),
+    ("GradientsNotReset", lambda: all_steps(3, lambda steps: steps.facts.update(gradients_were_used=True))),
 ]
 """A rule and a run in which it finds something."""

@@ -123,6 +123,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Calls at step 0: 1 of backward(), 1 of step(), and no gradient was empty before",),
             "Call optimizer.zero_grad() once per optimizer",
         ),
+        (
+            "The optimizer steps twice",
+            ("2 calls of step() for 1 of backward() at 3 saved steps in a row",),
+            "Call step() once for each backward(): look",
+        ),
     ],
     "LostUpdates": [
         (

@@ -7,6 +7,7 @@ were not reset, modes of modules, and what scalers and dropout do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -385,6 +386,9 @@ class TorchObserver:
             self._observations.note(other_gradients=True)
         was_clear = state.was_clear or self._backwards == state.stepped_at
         state.stepped_clear = was_clear or state.is_replaced()
+        if self._backwards == state.stepped_at and (has_used := state.has_used()) is not False:
+            self._observations.note(gradients_were_used=partial(bool, has_used))
+        state.use()
         if self._shares_graph:
             self._observations.note(passes_share_graph=True)
         if self.iterations is not None and self.iterations.is_repeated:

@@ -14,6 +14,8 @@ from smdebug.pytorch.listening.optimizers import optimizers, owned_by
 from smdebug.pytorch.listening.process import PROCESS
 
 _MOST_WAITING = 64
+_MOST_KEPT = 1 << 14
+"""A gradient of more values is not kept to be compared."""
 
 
 class OptimizerState:
@@ -28,6 +30,7 @@ class OptimizerState:
         "stepped_at",
         "stepped_clear",
         "updates_before",
+        "used_gradient",
         "was_clear",
         "witness",
     )
@@ -50,6 +53,8 @@ class OptimizerState:
         self.added_since = -1
         """What `stepped_at` was when a backward pass last added to that gradient."""
         self.rates: list[Any] | None = None
+        self.used_gradient: tuple[ref[torch.Tensor], torch.Tensor] | None = None
+        """The gradient that its last saved step has used, and its values."""
         self.updates_before: int | None = None
         """How many updates its moments had seen when it was met; None if it keeps none, or does not say."""
 
@@ -58,6 +63,24 @@ class OptimizerState:
         """The gradient of the witness."""
         parameter = None if self.witness is None else self.witness()
         return None if parameter is None else parameter.grad
+
+    def use(self) -> None:
+        """Keep the gradient that a step is about to use."""
+        gradient = self.gradient
+        self.used_gradient = None
+        if gradient is not None and gradient.numel() <= _MOST_KEPT:
+            self.used_gradient = ref(gradient), gradient.detach().clone()
+
+    def has_used(self) -> Any:
+        """Whether the gradient is that of the step before; of a device, a tensor that says so."""
+        gradient = self.gradient
+        if gradient is None or self.used_gradient is None:
+            return False
+        used, values = self.used_gradient
+        if id(used()) != id(gradient):
+            return False
+        flag = (values == gradient.detach()).all()
+        return bool(flag) if gradient.is_cpu else flag
 
     def is_replaced(self) -> bool:
         """Return whether the training has set the gradient to another tensor, or has alone written it.

@@ -286,6 +286,7 @@ FORMS: Mapping[str, Form] = {
     "gradient_names": table(text),
     "gradients": flag,
     "gradients_were_reset": flag,
+    "gradients_were_used": flag,
     "idle_optimizers": every(
         whole(
             **CLASS,
