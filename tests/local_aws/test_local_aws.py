@@ -37,6 +37,7 @@ from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import FAILING, Saver
 from tests.local_aws.edited import edited
+from tests.support.answers import check_answer
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT, ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
@@ -232,6 +233,7 @@ def test_serve_prints_its_address_as_one_line_of_json():
     stop.set()
     assert serve(as_json=True, write=lines.append, until=stop) == 0
     (line,) = lines
+    check_answer(["local", "--json"], line)
     address = json.loads(line)
     assert address["environment"]["AWS_ENDPOINT_URL"] == address["endpoint"]
     assert address["environment"]["SMDEBUG_BUCKET"] == address["bucket"]

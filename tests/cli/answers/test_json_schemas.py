@@ -10,6 +10,7 @@ import pytest
 from smdebug.backtesting.deployed.plan import Estimate
 from smdebug.cli.commands import COMMANDS
 from smdebug.cli.json_answers.schemas import DOCUMENTS, LINES, schema_of
+from tests.cli.conftest import failing_run
 from tests.support.answers import problems_of
 
 ANSWERING = [*DOCUMENTS, *LINES]
@@ -33,6 +34,13 @@ def test_the_command_prints_it(command, ask):
     assert (answer.code, json.loads(answer.out), answer.err) == (0, schema_of(command), "")
 
 
+BROKEN = """
+from smdebug.rules import Rule
+
+class Broken(Rule):
+    def invoke_at_step(self, step):
+        raise ZeroDivisionError("no rows")
+"""
 CHECK = {"what": "numpy", "state": "good", "found": "2.4", "hint": ""}
 
 
@@ -66,3 +74,21 @@ def test_what_a_later_release_adds_is_no_error_for_who_reads_by_the_schema():
 
 def test_the_answer_of_a_dry_run_has_the_form_of_its_schema():
     assert problems_of("backtest", Estimate(3, 1, 30, 0.25, 12.5, 2, 0.125).to_dict()) == set()
+
+
+def test_the_other_answers_of_a_command_have_the_form_of_its_schema_too(ask, tmp_path):
+    """`ask` checks what is printed with `--json`; the other files have the first form of each command."""
+    entry = ask("rules", "VanishingGradient", "--json")
+    assert entry.json["name"] == "VanishingGradient"
+    for words in ((), ("--trust",)):
+        printed = ask("policy", "s3://runs/vision/", "--for", "eks", *words)
+        assert problems_of("policy", printed.json) == set()
+
+    failing_run(tmp_path / "run")
+    (tmp_path / "broken.py").write_text(BROKEN)
+    watched = ask(
+        *("watch", tmp_path / "run", "--once", "--json"),
+        *("--rule-file", tmp_path / "broken.py", "--rule", "Broken"),
+    )
+    (failed,) = [line for line in map(json.loads, watched.out.splitlines()) if line["event"] == "failed"]
+    assert (failed["rule"], "no rows" in failed["error"]) == ("Broken", True)

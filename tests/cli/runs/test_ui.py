@@ -11,6 +11,7 @@ import time
 import pytest
 
 from smdebug.cli.this_machine.browser import has_browser, way_here
+from tests.support.answers import check_answer
 
 
 @pytest.fixture
@@ -68,6 +69,7 @@ def test_a_browser_gets_the_address_and_its_own_output_is_dropped(shown, tmp_pat
 def test_json_has_the_address_alone(shown):
     (line,), rest, errors = shown("--json", lines=1)
     assert line.startswith('{"address": "http://127.0.0.1:')
+    check_answer(["ui", "--json"], line)
     assert (rest, errors) == ("", "")
 
 

@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from smdebug.ui.agents.catalog import offered
+from tests.support.answers import check_answer
 from tests.ui.agents.hostile import HOSTILE, ORDER, write_hostile_run
 from tests.ui.agents.test_tools import train
 
@@ -108,7 +109,9 @@ def server(runs):
         text=True,
     )
     assert process.stdout is not None
-    yield json.loads(process.stdout.readline())
+    line = process.stdout.readline()
+    check_answer(["mcp", "--json"], line)
+    yield json.loads(line)
     process.terminate()
     process.wait()
     process.stdout.close()
