@@ -86,9 +86,7 @@ def test_the_other_answers_of_a_command_have_the_form_of_its_schema_too(ask, tmp
 
     failing_run(tmp_path / "run")
     (tmp_path / "broken.py").write_text(BROKEN)
-    watched = ask(
-        *("watch", tmp_path / "run", "--once", "--json"),
-        *("--rule-file", tmp_path / "broken.py", "--rule", "Broken"),
-    )
+    rule = ("--rule-file", tmp_path / "broken.py", "--rule", "Broken")
+    watched = ask("watch", tmp_path / "run", "--once", "--json", *rule)
     (failed,) = [line for line in map(json.loads, watched.out.splitlines()) if line["event"] == "failed"]
     assert (failed["rule"], "no rows" in failed["error"]) == ("Broken", True)
