@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from infra.checks.concurrency import SMALLEST_ACCOUNT
 from local_aws.cloud_process import CREDENTIALS, CloudProcess, raise_if_error, wait_for_janitor
 from local_aws.deployment.assembly import Assembly, synthesized
 from local_aws.environ import changed_environ
@@ -72,10 +73,7 @@ class LocalAws:
             "port": port,
             "environment": dict(environment or {}),
             "secrets": {name: dict(fields) for name, fields in (secrets or {}).items()},
-            "limits": {
-                "concurrency": int((settings or {}).get("account_concurrency", 10)),
-                **(limits or {}),
-            },
+            "limits": dict(limits or {}),
         }
         self._closing = contextlib.ExitStack()
         self._clients: dict[str, Any] = {}
@@ -96,6 +94,9 @@ class LocalAws:
     def start(self) -> None:
         """Deploy the template and wait until runs can be saved."""
         assembly = self._assembly or synthesized(self._settings)
+        # The setting is a number: without one, nothing was synthesized.
+        concurrency = int((self._settings or {}).get("account_concurrency") or SMALLEST_ACCOUNT)
+        self._request["limits"].setdefault("concurrency", concurrency)
         self.folder = f"{tempfile.gettempdir()}/smdebug-local-{uuid.uuid4().hex[:12]}"
         started = self._start_here if self._in_process else self._start_process
         description = started(assembly)

@@ -25,6 +25,21 @@ def test_demo_and_local_need_the_sources_of_the_application(ask, monkeypatch, tm
         assert "[local]" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("setting", "code", "problem"),
+    [
+        ("backtests_at_once=3", 3, "use at most 2"),  # of the account's 10: it has reached the stack
+        ("backtest_at_once=2", 3, "did you mean 'backtests_at_once'"),
+        ("account_concurrency=many", 3, "is not a whole number"),
+        ("backtests_at_once", 2, "--set takes NAME=VALUE"),
+    ],
+)
+def test_the_local_stack_takes_the_settings_of_a_deployment(setting: str, code: int, problem: str):
+    ended = in_a_shell("local", "--set", setting, PYTHONWARNINGS="")
+    assert (ended.returncode, problem in ended.stderr) == (code, True)
+    assert "Traceback" not in ended.stderr
+
+
 def test_doctor_reports_what_is_installed_and_what_is_missing(ask):
     answer = ask("doctor", "--offline", "--json")
     payload = {item["what"]: item["state"] for item in answer.json}
