@@ -51,12 +51,21 @@ class Compared(NamedTuple):
     error: float
     """The standard error of their difference."""
     steps: int
+    doubt: float = 0.0
+    """The standard error of what the constant costs: labels of other rows would give another."""
 
     @property
     def is_no_better(self) -> bool:
         """Whether the loss is that of the constant, or above it."""
         gain = self.constant - self.loss
         return gain < GAIN * self.constant and gain < SURE * self.error
+
+    def is_surely_above(self, losses: Sequence[float]) -> bool:
+        """Whether these are surely lower: losses of all steps, not of the saved ones alone."""
+        if len(losses) < LEAST_SAMPLES:
+            return False
+        mean, error = _mean_and_error(losses)
+        return self.constant - mean > SURE * math.hypot(error, self.doubt)
 
 
 def empty() -> dict[str, Any]:
@@ -130,10 +139,16 @@ def compared(kept: Mapping[str, Any], since: int = 0) -> Compared | None:
         return None
     if kept["criterion"] in ABSOLUTE and loss > FAR * constant:
         return None
-    gains = [sample.constant - sample.loss for sample in samples]
-    mean = sum(gains) / len(gains)
-    spread = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1))
-    return Compared(loss, constant, spread / math.sqrt(len(gains)), len(samples))
+    _, error = _mean_and_error([sample.constant - sample.loss for sample in samples])
+    _, doubt = _mean_and_error([sample.constant for sample in samples])
+    return Compared(loss, constant, error, len(samples), doubt)
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and its standard error."""
+    mean = sum(values) / len(values)
+    squares = sum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(squares / (len(values) - 1) / len(values))
 
 
 def _least(kept: Mapping[str, Any]) -> float:

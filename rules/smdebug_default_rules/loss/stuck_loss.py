@@ -272,6 +272,7 @@ class StuckLoss(DefaultRule):
             # What it was before does not count any more.
             found = constant_prediction.compared(self.targets, since=risen.since)
             falls = risen.falls is not False
+        falls = falls or (found is not None and self._falls_below(found, risen, factor))
         if found is None or not found.is_no_better or falls:
             yield from self._no_better_than_the_last_value(slope)
             return
@@ -290,6 +291,12 @@ class StuckLoss(DefaultRule):
             limit=(1 - constant_prediction.GAIN) * found.constant,
             **self._case(seen, risen is not None),
         )
+
+    def _falls_below(self, found: constant_prediction.Compared, risen: Risen | None, factor: float) -> bool:
+        """Whether the losses of all steps, of which few are saved, are surely below that of the constant."""
+        begin = max(self.losses["step"] / 2, 0 if risen is None else risen.since)
+        losses = np.array(self.blocks)[np.array(self.block_steps) >= begin] / factor
+        return found.is_surely_above(losses.tolist())
 
     def _no_better_than_the_last_value(self, slope: float) -> Iterator[Finding]:
         found = repeated_value.compared(self.forecasts)
