@@ -21,6 +21,9 @@ from corpus.cases import Program
 NAME = "random"
 Rows = tuple[Tensor, Tensor]
 
+BALL = "a ball in ten dimensions"
+"""No plane tells its inside from its outside: a model without a hidden layer would learn nothing."""
+
 ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.ELU)
 RATES = {"SGD": (0.01, 0.1), "Adam": (5e-4, 5e-3), "AdamW": (5e-4, 5e-3), "RMSprop": (3e-4, 2e-3)}
 SCHEDULES = ("none", "cosine", "warm-up", "steps")
@@ -65,9 +68,10 @@ def drawn(number: int) -> Plan:
     momentum = float(random.choice([0.0, 0.9])) if optimizer == "SGD" else 0.0
     rate = float(np.exp(random.uniform(math.log(low), math.log(high)))) * (1 if momentum else 2)
     width = int(np.exp(random.uniform(math.log(12), math.log(200))))
+    data = str(random.choice([*DATA]))
     return Plan(
-        data=str(random.choice([*DATA])),
-        depth=depth,
+        data=data,
+        depth=max(depth, 1) if data == BALL else depth,
         width=width,
         activation=ACTIVATIONS[int(random.integers(len(ACTIVATIONS)))],
         norm=norm,
@@ -212,6 +216,6 @@ DATA: dict[str, Callable[[int], tuple[Rows, int]]] = {
     "diabetes": _diabetes,
     "blobs": _blobs,
     "moons": _moons,
-    "a ball in ten dimensions": _hastie,
+    BALL: _hastie,
     "a smooth function": _friedman,
 }
