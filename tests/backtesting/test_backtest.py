@@ -24,6 +24,8 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugCustomerError, SMD
 from smdebug.files.names import event_key, index_key
 from smdebug.runs import evaluate
 from smdebug.runs.conditions import parse_condition
+from smdebug.runs.requests.annotating import annotate
+from smdebug.storage import open_storage
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 
 ENTRY = ({"rule": "LossSpike", "parameters": {}},)
@@ -171,6 +173,48 @@ def test_a_rule_that_hangs_on_one_run_is_stopped_there_and_the_rest_goes_on(runs
     assert [row.status == "TimedOut" for row in rows] == [False, False, True, False, False, False]
     assert "hangs.py, line" in rows[2].note
     assert ask(runs, rule, timeout=3.0).reused == 6
+
+
+def test_a_run_without_a_verdict_has_the_label_of_its_tags_and_the_values_of_its_conditions(
+    runs: Path, tmp_path: Path
+):
+    for name, tag in (("run-02", "failing"), ("run-03", "healthy")):
+        annotate(open_storage(runs / name), {"tags": [tag]}, "")
+    first = "import os; self.base_trial.path.endswith('run-02') and os.kill(os.getpid(), 9)"
+    died = write_rule(tmp_path / "dies.py", first=first)
+    assert [row.label for row in ask(runs, died).rows] == ["", "", "failing", "healthy", "", ""]
+    hang = "while self.base_trial.path.endswith('run-02'): pass"
+    hangs = write_rule(tmp_path / "hangs.py", first=hang)
+    table = ask(runs, hangs, timeout=3.0, where=(parse_condition("tags=failing"),))
+    assert [(row.status, row.label) for row in table.rows] == [("TimedOut", "failing")]
+
+
+@pytest.mark.parametrize(
+    ("vanishes", "while_judging", "step", "note"),
+    [
+        ("run-04", "run-00", 0, "run-04"),  # listed, and not yet judged
+        ("run-02", "run-02", 20, "the run was deleted while it was judged"),
+    ],
+)
+def test_a_run_that_vanishes_has_a_row_that_says_so_and_the_rest_goes_on(
+    runs: Path, tmp_path: Path, vanishes: str, while_judging: str, step: int, note: str
+):
+    gone = f"__import__('shutil').rmtree({str(runs / vanishes)!r})"
+    first = f"step == {step} and self.base_trial.path.endswith('{while_judging}') and {gone}"
+    rows = ask(runs, write_rule(tmp_path / "vanishes.py", first=first)).rows
+    unread = [row for row in rows if not row.has_verdict]
+    assert [(Path(row.run).name, row.rule or "LossSpike", row.status) for row in unread] == [
+        (vanishes, "LossSpike", "Unread")
+    ]
+    assert note in unread[0].note
+    assert len(rows) == 6
+
+
+def test_what_was_found_in_a_run_before_it_vanished_stays(runs: Path, tmp_path: Path):
+    gone = f"__import__('shutil').rmtree({str(runs / 'run-03')!r})"
+    first = f"step == 30 and self.base_trial.path.endswith('run-03') and {gone}"
+    row = ask(runs, write_rule(tmp_path / "vanishes.py", first=first)).rows[3]
+    assert (row.status, row.onset) == ("IssuesFound", 20)
 
 
 STARTS_SLOWLY = """

@@ -16,7 +16,7 @@ from smdebug.backtesting.deployed import account as deployed_account
 from smdebug.backtesting.deployed import plan
 from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_account, cancel, collect
 from smdebug.backtesting.deployed.plan import Estimate
-from smdebug.backtesting.deployed.task import encoded_verdicts
+from smdebug.backtesting.deployed.task import Task, encoded_verdicts, write_task
 from smdebug.backtesting.finding_runs import FoundRun, find_runs
 from smdebug.backtesting.journal import Journal
 from smdebug.backtesting.judging import Judged, judge
@@ -26,7 +26,9 @@ from smdebug.backtesting.rows import Row
 from smdebug.cli.runs.backtest_deployed import in_words
 from smdebug.exceptions import SMDebugValueError
 from smdebug.runs.conditions import parse_condition
+from smdebug.runs.requests.annotating import annotate
 from smdebug.service.backtests import Execution
+from smdebug.storage import open_storage
 from tests.backtesting.deployed.folder_account import FolderAccount
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 
@@ -290,6 +292,16 @@ def test_a_backtest_is_collected_by_its_id(account, runs):
 
 
 @pytest.mark.usefixtures("judged_here")
+@pytest.mark.parametrize("is_custom", [True, False])
+def test_what_is_collected_has_the_labels_of_tags(account, runs, custom, is_custom):
+    annotate(open_storage(runs / "run-01"), {"tags": ["failing"]}, "")
+    (runs / "run-02" / "collections" / "000000000" / "worker_0_collections.json").write_bytes(b"{")
+    ask(account, custom if is_custom else BUILT_IN, runs)
+    (name,) = account.executions
+    assert [row.label for row in collect(account, name, Options()).rows] == ["", "failing", "", ""]
+
+
+@pytest.mark.usefixtures("judged_here")
 def test_a_fresh_verdict_takes_the_place_of_the_one_in_the_journal(account, runs):
     judged = without_seconds(ask(account, BUILT_IN, runs))
     digest = BUILT_IN.digest()
@@ -306,6 +318,7 @@ def test_a_long_table_is_collected_outside_of_memory(account, monkeypatch):
     monkeypatch.setattr(kept_rows, "_IN_MEMORY", 100_000)
     runs, of_chunk = 10_000, 50
     account.executions["night"] = Execution("SUCCEEDED")
+    write_task(account.bucket, "night", Task.of(BUILT_IN, budget=5.0), [])
     for chunk in range(runs // of_chunk):
         found = [f"run-{number:05}" for number in range(chunk * of_chunk, (chunk + 1) * of_chunk)]
         verdicts = [

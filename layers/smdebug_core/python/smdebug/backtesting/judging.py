@@ -13,6 +13,7 @@ from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.question import Question, names_of
 from smdebug.backtesting.rows import FAILED, Row, despite, first_difference, row_of, unread_row
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.runs.conditions import key_of
 from smdebug.runs.evaluation.evaluating import RuleResult, evaluate
 from smdebug.runs.left_out import left_out_of
@@ -22,6 +23,8 @@ from smdebug.secrets.texts import redacted_line
 from smdebug.storage import Storage, open_storage
 from smdebug.trials import Trial
 from smdebug.trials.origin_reading import read_origin
+
+_VANISHED = "the run was deleted while it was judged"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judge
         selection = selection_of(question, run, storage) if selected is None else selected
         if selection.is_left_out:
             return selection
+        files = storage
         if question.bundles:
             storage = bundled(storage, open_storage(question.bundles), keeps=question.keeps_bundles)
         identity = identity_of(storage)
@@ -81,6 +85,9 @@ def judge(question: Question, run: FoundRun, known: str = "", *, selected: Judge
         return replace(selection, columns=columns, left_out=left_out, identity="" if left_out else identity)
     rows = _rows(question, run, trial)
     left_out = tuple(gap.file for gap in left_out_of(trial))
+    if left_out and _has_vanished(files):
+        rows = [row if row.fires else unread_row(run.path, _VANISHED, rule=row.rule) for row in rows]
+        return replace(selection, rows=tuple(rows))
     rows = [despite(row, left_out) for row in rows]
     is_whole = not trial.damaged_files and all(row.status != FAILED or row.looked for row in rows)
     problem = keep_bundle(storage)
@@ -100,11 +107,24 @@ def selection_of(question: Question, run: FoundRun, storage: Storage) -> Judged:
         if is_old or not all(condition.matches(facts) for condition in question.where):
             return Judged(is_left_out=True, names=names)
         return Judged(tags=listed.origin.tags, names=names)
+    return Judged(tags=tags_of(storage))
+
+
+def tags_of(storage: Storage) -> tuple[str, ...]:
+    """Return the tags of a run; none if they cannot be read, as no verdict depends on them."""
     try:
         origin = read_origin(storage)
-    except SMDebugError:  # its verdicts do not depend on it
-        origin = None
-    return Judged(tags=() if origin is None else origin.tags)
+    except SMDebugError:
+        return ()
+    return () if origin is None else origin.tags
+
+
+def _has_vanished(storage: Storage) -> bool:
+    """Whether nothing is left of a run that was there."""
+    try:
+        return next(iter(storage.list(COLLECTIONS_FOLDER)), None) is None
+    except SMDebugError:
+        return False
 
 
 def _rows(question: Question, run: FoundRun, trial: Trial) -> list[Row]:

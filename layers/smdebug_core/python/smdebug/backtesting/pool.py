@@ -9,7 +9,7 @@ from queue import Queue
 
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.identity import identity_of, within
-from smdebug.backtesting.judging import Judged
+from smdebug.backtesting.judging import Judged, tags_of
 from smdebug.backtesting.judging_process import JudgingProcess, ProcessDied, TookTooLong
 from smdebug.backtesting.question import Question, names_of
 from smdebug.backtesting.rows import FAILED, TIMED_OUT, unread_row
@@ -112,11 +112,14 @@ class JudgingPool:
         rows = tuple(
             unread_row(run.path, problem, status, name) for name in names_of(self._question.rules) or [""]
         )
+        # Nobody knows whether it has the values of the conditions, so that none of them counts as misspelt.
+        names = tuple(condition.name for condition in self._question.where)
         try:
-            identity = within(identity_of(open_storage(run.path)), self._question.timeout)
+            storage = open_storage(run.path)
+            identity = within(identity_of(storage), self._question.timeout)
+            return Judged(rows, identity, tags_of(storage), names=names)
         except SMDebugError:
-            identity = ""
-        return Judged(rows, identity)
+            return Judged(rows, names=names)
 
     def _replace(self, place: int) -> None:
         """End the process; the next run starts another."""
