@@ -36,10 +36,9 @@ def train(tmp_path, callback=None, *, model=None, steps=3, evaluate=False, **mor
         per_device_train_batch_size=2,
         per_device_eval_batch_size=8,
         logging_steps=1,
-        report_to=[],
         use_cpu=True,
         disable_tqdm=True,
-        **{"save_strategy": "no", **more},
+        **{"save_strategy": "no", "report_to": [], **more},
     )
     model = model or small_model()
     trainer = Trainer(

@@ -52,12 +52,11 @@ def fit(folder, *callbacks, epochs=2, **more):
     trainer = lightning.Trainer(
         accelerator="cpu",
         max_epochs=epochs,
-        logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=str(folder),
         callbacks=list(callbacks),
-        **{"enable_checkpointing": False, **more},
+        **{"enable_checkpointing": False, "logger": False, **more},
     )
     trainer.fit(module, data(), data())
     return module
