@@ -47,7 +47,7 @@ def prepare_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     name = str(event["backtest"])
     task = task_of(ports, name)
     begun = ports.clock.now()
-    reserve(ports.purse, name, float(event["dollars"]), task.budget)
+    reserve(ports.purse, task.purse or name, float(event["dollars"]), task.budget)
     runs = [FoundRun(*run) for run in event["runs"]]
     question = replace(task.question, bundles=ports.bundles, keeps_bundles=False)
     return {
@@ -65,7 +65,8 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     """Write the verdicts that the sandbox answered, each checked; settle what they took."""
     chunk = event["chunk"]
     name, number = str(chunk["backtest"]), int(chunk["chunk"])
-    names = names_of(task_of(ports, name).question.rules)
+    task = task_of(ports, name)
+    names = names_of(task.question.rules)
     runs = [FoundRun(*run) for run in chunk["runs"]]
     verdicts = [
         (run, judged_of(run, answer, names))
@@ -73,7 +74,8 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
         if answer.get("late") is not True
     ]
     ports.bucket.write(rows_key(name, number), encoded_verdicts(verdicts))
-    settle(ports.purse, name, chunk, ports.clock.now() - float(event["begun"]), ports.memory_mb)
+    took = ports.clock.now() - float(event["begun"])
+    settle(ports.purse, task.purse or name, chunk, took, ports.memory_mb)
     return {"chunk": number, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 

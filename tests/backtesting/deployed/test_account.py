@@ -248,6 +248,47 @@ def test_a_rule_that_hangs_on_a_run_is_a_row(account, runs, tmp_path):
     assert "within 3 s" in table.rows[1].note
 
 
+@pytest.fixture
+def slow_runs(account: FolderAccount, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of runs that take so long that no other is begun after them."""
+    slow: set[str] = set()
+
+    class SlowPool(PoolHere):
+        def judge_each(self, runs: Iterable[FoundRun], known: object) -> Iterator[Any]:
+            for answer in super().judge_each(runs, known):
+                account.clock.time += plan.BEGIN_WITHIN + 1 if answer[1].name in slow else 0
+                yield answer
+
+    monkeypatch.setattr("functions.backtests.judging.JudgingPool", SlowPool)
+    return slow
+
+
+def test_runs_behind_those_that_took_all_the_time_are_judged_by_further_executions(account, runs, slow_runs):
+    slow_runs |= {"run-01", "run-02"}
+    names: list[int] = []
+    table = ask(account, BUILT_IN, runs, begun=lambda _, estimated: names.append(estimated.runs))
+    assert without_seconds(table) == here(BUILT_IN, runs)
+    assert names == [4, 2, 1]
+    assert account.judged == ["run-00", "run-01", "run-02", "run-03", "run-02", "run-03", "run-03"]
+
+
+def test_further_executions_spend_the_budget_of_the_first(account, runs, slow_runs):
+    slow_runs.add("run-01")
+    table = ask(account, BUILT_IN, runs, budget=0.0011)
+    assert [row.has_verdict for row in table.rows] == [True, True, False, False]
+    assert "BudgetSpent: The budget of $0.00 is spent: $0.0011 are used" in table.rows[2].note
+
+
+def test_code_of_ones_own_is_judged_by_further_executions_as_long_as_they_get_on(account, runs, custom):
+    account.late_after = 3
+    assert without_seconds(ask(account, custom, runs)) == here(custom, runs)
+    assert len(account.executions) == 2
+    account.late_after = 0
+    stuck = ask(account, custom, runs, fresh=True)
+    assert len(account.executions) == 3
+    assert stuck.rows[0].note == "not judged yet (the function had no time left); call the command again"
+
+
 @pytest.mark.usefixtures("judged_here")
 def test_places_outside_the_bucket_are_refused(account, tmp_path):
     with pytest.raises(SMDebugValueError, match="reads its own bucket only"):

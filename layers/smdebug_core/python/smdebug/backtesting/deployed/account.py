@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -111,15 +111,44 @@ def backtest_in_account(
             refuse_expensive(estimated, deployed.budget)
             if not deployed.may_slow_live_runs:
                 refuse_slowing(capacity)
-            name = begun.new(digest)
-            priced = [(chunk, _price(chunk, rules, capacity, task)) for chunk in chunks]
-            write_task(account.bucket, name, task, priced)
-            begun.keep(name)
-            deployed.begun(name, estimated)
-            account.start(name)
-            ended = _follow(account, name, deployed, options)
-            verdicts.take(account, name)
+            rounds = _Rounds(account, begun, verdicts, rules, capacity, deployed, options)
+            ended = rounds.judge(task, missing, digest)
         return _table(question, runs, verdicts, options, ended)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Executions until every run has its verdict: one run on which a rule hangs takes the time of others."""
+
+    account: Account
+    begun: Begun
+    verdicts: _Verdicts
+    rules: int
+    capacity: Capacity
+    deployed: DeployedOptions
+    options: Options
+
+    def judge(self, task: Task, missing: Sequence[PlannedRun], digest: str) -> Execution:
+        """Judge the runs; return the last execution. All share the budget of the first."""
+        while True:
+            name = self.begun.new(digest)
+            ended = self._judge_once(name, task, missing)
+            left = [each for each in missing if self.verdicts.lacks(each.run)]
+            if not left or len(left) == len(missing) or ended.status != SUCCEEDED:
+                return ended
+            missing, task = left, replace(task, purse=task.purse or name)
+
+    def _judge_once(self, name: str, task: Task, missing: Sequence[PlannedRun]) -> Execution:
+        rules = self.rules
+        chunks = chunks_of(missing, rules, custom=task.is_custom)
+        priced = [(chunk, _price(chunk, rules, self.capacity, task)) for chunk in chunks]
+        write_task(self.account.bucket, name, task, priced)
+        self.begun.keep(name)
+        self.deployed.begun(name, estimate(chunks, rules, self.capacity, custom=task.is_custom))
+        self.account.start(name)
+        ended = _follow(self.account, name, self.deployed, self.options)
+        self.verdicts.take(self.account, name)
+        return ended
 
 
 def collect(account: Account, id: str, options: Options) -> Backtest:
@@ -305,8 +334,9 @@ def _table(
     for number, looked in enumerate(runs):
         run = looked.run
         if verdicts.lacks(run):
-            rows.add(number, (unread_row(run.path, note, rule=name) for name in names_of(question.rules)))
-            continue
+            found = tuple(unread_row(run.path, note, rule=name) for name in names_of(question.rules))
+        else:
+            found = verdicts.rows_of(run)
         label = options.labels.label_of(run, looked.selection.tags)
-        rows.add(number, (row.labelled(label).at(run.path) for row in verdicts.rows_of(run)))
+        rows.add(number, (row.labelled(label).at(run.path) for row in found))
     return Backtest(rows.in_order(), runs=len(runs), reused=len(verdicts.reused))

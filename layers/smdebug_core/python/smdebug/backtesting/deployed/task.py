@@ -35,6 +35,8 @@ class Task:
     names: Mapping[str, str] = field(default_factory=dict)
     """The names of these files."""
     version: str = smdebug.__version__
+    purse: str = ""
+    """The backtest whose budget it goes on with; empty if it has its own."""
 
     @property
     def is_custom(self) -> bool:
@@ -70,6 +72,7 @@ class Task:
             "budget": self.budget,
             "code": dict(self.code),
             "names": dict(self.names),
+            "purse": self.purse,
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class Task:
             dict(payload["code"]),
             dict(payload["names"]),
             str(payload["version"]),
+            str(payload.get("purse", "")),
         )
 
 
