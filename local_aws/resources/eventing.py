@@ -6,6 +6,7 @@ import json
 
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
 from local_aws.template import known_only
+from local_aws.waking.schedules import next_due
 
 
 def event_bus(deployment: Deployment, name: str, properties: Properties) -> Created:
@@ -22,6 +23,8 @@ def event_rule(deployment: Deployment, name: str, properties: Properties) -> Cre
         for key in ("EventPattern", "ScheduleExpression")
         if key in properties
     }
+    if schedule := trigger.get("ScheduleExpression"):
+        next_due(schedule, 0.0)  # refuses what would never be due here
     client = deployment.client("events")
     state = properties.get("State", "ENABLED")
     arn = client.put_rule(Name=rule, State=state, **trigger, **bus)["RuleArn"]

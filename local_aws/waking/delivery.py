@@ -7,7 +7,6 @@ goes to the dead-letter queue that the template names, and is listed in `Deliver
 from __future__ import annotations
 
 import json
-import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ from local_aws.permissions.policies import Caller, Refused
 from local_aws.resources.neighbours import bus_at
 from local_aws.running.functions import Invocation
 from local_aws.template import ACCOUNT, REGION
+from local_aws.waking.schedules import next_due, seconds_of_time
 
 Send = Callable[[str, str], None]  # queue name, message
 ATTEMPTS = 3  # at an asynchronous invocation, as Lambda makes
@@ -198,10 +198,9 @@ class Deliveries:
 
         for bus in list(events_backends[ACCOUNT][REGION].event_buses.values()):
             for rule in list(bus.rules.values()):
-                every = seconds_of_rate(rule.scheduled_expression)
-                if every is None or rule.state == "DISABLED":
+                if not rule.scheduled_expression or rule.state == "DISABLED":
                     continue
-                if now - self._last_fired.setdefault(rule.arn, now) < every:
+                if now < next_due(rule.scheduled_expression, self._last_fired.setdefault(rule.arn, now)):
                     continue
                 self._last_fired[rule.arn] = now
                 event = _scheduled_event(rule.arn, now)
@@ -246,24 +245,6 @@ def shaped(target: Mapping[str, Any], event: Mapping[str, Any]) -> str:
             value = value.get(part) if isinstance(value, Mapping) else None
         text = text.replace(f"<{name}>", json.dumps("" if value is None else value))
     return text
-
-
-def seconds_of_rate(expression: str | None) -> float | None:
-    """`rate(5 minutes)` -> 300. None without a schedule."""
-    if not expression:
-        return None
-    match = re.fullmatch(r"rate\((\d+) (second|minute|hour|day)s?\)", expression)
-    if not match:
-        raise Unsupported(f"The local stack does not support the schedule {expression}")
-    return int(match[1]) * {"second": 1, "minute": 60, "hour": 3600, "day": 86400}[match[2]]
-
-
-def seconds_of_time(expression: str) -> float:
-    """`at(2026-01-02T03:04:05)` -> seconds since 1970."""
-    match = re.fullmatch(r"at\((.+)\)", expression)
-    if not match:
-        raise Unsupported(f"The local stack does not support the schedule {expression}")
-    return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
 
 
 def _scheduled_event(rule: str, now: float) -> dict[str, Any]:

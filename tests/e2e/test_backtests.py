@@ -102,15 +102,16 @@ def test_a_rule_of_ones_own_in_the_sandbox_built_in_ones_and_the_night(aws: Loca
     assert [row.highest for row in again] == [row.highest for row in table.rows]
     assert [row.status for row in again] == ["NoIssuesFound"] * 3 + ["IssuesFound"]
 
-    aws.forward(begun + 86_400 - aws.now())
-    planned = aws.invoke("plan_nightly", {}).answer
-    yesterday = datetime.fromtimestamp(aws.now(), UTC).date() - timedelta(days=1)
-    assert (planned["backtest"], planned["runs"]) == (f"nightly-{yesterday}", 5)
-    account = connect_backtests()
-    aws.wait_until(lambda: account.execution(planned["backtest"]).status == "SUCCEEDED", what="the night")
-    night = collect(account, planned["backtest"], Options())
-    assert night.runs == 5
-    assert {row.status for row in night.rows} <= {"NoIssuesFound", "IssuesFound", "NotChecked"}
+    yesterday = datetime.fromtimestamp(begun, UTC)
+    midnight = yesterday.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    aws.forward(midnight.timestamp() + 2.5 * 3600 - aws.now())  # its schedule starts it
+    account, night = connect_backtests(), f"nightly-{yesterday.date()}"
+    aws.wait_until(lambda: account.execution(night), what="the schedule to start the night")
+    aws.wait_until(lambda: account.execution(night).status == "SUCCEEDED", what="the night")
+    assert [call.answer["runs"] for call in aws.invocations("plan_nightly")] == [5]
+    rows = collect(account, night, Options()).rows
+    assert {row.run for row in rows} == {ended, *(f"s3://{aws.bucket}/old/run-{at}" for at in range(4))}
+    assert {row.status for row in rows} <= {"NoIssuesFound", "IssuesFound", "NotChecked"}
 
     assert aws.refused() == []
     assert aws.dead_letters() == []

@@ -1,4 +1,4 @@
-"""The messages of a batch after an invocation, and the times of schedules."""
+"""The messages of a batch after an invocation, and the shapes of events."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from local_aws.errors import Unsupported
 from local_aws.running.functions import Invocation
-from local_aws.waking.delivery import seconds_of_rate, seconds_of_time, shaped
+from local_aws.waking.delivery import shaped
 from local_aws.waking.queues import failed_messages
 
 BATCH = {"a", "b"}
@@ -40,18 +39,6 @@ def test_failed_messages_are_redelivered_and_a_malformed_result_means_all(result
 
 def test_a_function_that_reports_no_failures_has_handled_all():
     assert failed_messages(invocation(failures("a")), BATCH, reports_failures=False) == set()
-
-
-def test_rates_and_times_are_parsed():
-    assert seconds_of_rate("rate(5 minutes)") == 300
-    assert seconds_of_rate("rate(1 hour)") == 3600
-    assert seconds_of_rate(None) is None
-    assert seconds_of_time("at(1970-01-02T00:00:00)") == 86400
-    for unknown in ("cron(0 12 * * ? *)", "rate(2 fortnights)"):
-        with pytest.raises(Unsupported):
-            seconds_of_rate(unknown)
-    with pytest.raises(Unsupported):
-        seconds_of_time("rate(5 minutes)")
 
 
 def test_a_target_receives_the_event_in_its_own_shape():
