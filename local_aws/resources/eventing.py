@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
+from local_aws.schedules import next_due
 from local_aws.template import known_only
-from local_aws.waking.schedules import next_due
 
 
 def event_bus(deployment: Deployment, name: str, properties: Properties) -> Created:

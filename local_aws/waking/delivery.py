@@ -24,8 +24,8 @@ from local_aws.permissions.calls import Permission, queue_arn
 from local_aws.permissions.policies import Caller, Refused
 from local_aws.resources.neighbours import bus_at
 from local_aws.running.functions import Invocation
+from local_aws.schedules import next_due, seconds_of_time
 from local_aws.template import ACCOUNT, REGION
-from local_aws.waking.schedules import next_due, seconds_of_time
 
 Send = Callable[[str, str], None]  # queue name, message
 ATTEMPTS = 3  # at an asynchronous invocation, as Lambda makes

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from local_aws.errors import Unsupported
-from local_aws.waking.schedules import next_due, seconds_of_time
+from local_aws.schedules import next_due, seconds_of_time
 
 
 def moment(text: str) -> float:
