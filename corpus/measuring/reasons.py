@@ -43,9 +43,6 @@ REASONS: Mapping[str, str] = {
         "Its updates, counted without their momentum, do not add up to the distance between two numbers of "
         "float16 within the 220 steps of the run."
     ),
-    "images at one step of the noise": (
-        "The model calls its time step, which is not taken for a time: other steps are constant on purpose."
-    ),
     "velocity of a single time in a column": (
         "The time is a column of the rows, and a column that is constant may be so on purpose."
     ),

@@ -10,22 +10,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy
-from corpus.programs.data import batches, digit_images, digits
+from corpus.programs.data import batches, digits
 from corpus.programs.unlearnt.times_torch import Velocity
 
 
-class Denoiser(nn.Module):
-    """A convolutional denoiser with an embedding of its time."""
+class Signals(nn.Module):
+    """A denoiser of short signals that looks its level of noise up."""
 
-    def __init__(self, steps: int = 50):
+    def __init__(self, levels: torch.Tensor):
         super().__init__()
-        self.times = nn.Embedding(steps, 16)
-        self.first, self.last = nn.Conv2d(1, 16, 3, padding=1), nn.Conv2d(16, 1, 3, padding=1)
-        self.middle = nn.Conv2d(16, 16, 3, padding=1)
+        self.register_buffer("levels", levels)
+        self.layers = nn.Sequential(
+            nn.Conv1d(2, 24, 5, padding=2), nn.GELU(), nn.Conv1d(24, 24, 5, padding=2), nn.GELU()
+        )
+        self.last = nn.Conv1d(24, 1, 1)
 
-    def forward(self, images: Tensor, step: Tensor) -> Tensor:
-        values = F.silu(self.first(images) + self.times(step)[:, :, None, None])
-        output: Tensor = self.last(F.silu(self.middle(values)))
+    def forward(self, step_index: Tensor, noisy: Tensor) -> Tensor:
+        assert isinstance(self.levels, Tensor)
+        level = self.levels[step_index][:, None].expand(noisy.shape)
+        output: Tensor = self.last(self.layers(torch.stack([noisy, level], 1)))[:, 0]
         return output
 
 
@@ -34,19 +37,48 @@ class Denoiser(nn.Module):
     r".*",
     visible_from=60,
     onset=0,
-    source="the step of the noise is a default argument",
+    source="the index of the level of noise is computed before the loop",
     held_out=True,
 )
-def images_at_one_step_of_the_noise(seed: int, faulty: bool) -> None:
+def signals_at_one_level_of_noise(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
-    model = Denoiser()
-    kept = torch.cumprod(1 - torch.linspace(1e-3, 0.1, 50), 0)
-    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    for (some,) in batches(digit_images()[0], size=32, seed=seed, epochs=5):
-        step = torch.full((32,), 25) if faulty else torch.randint(50, (32,))
-        share = kept[step][:, None, None, None]
-        noise = torch.randn_like(some)
-        loss = F.mse_loss(model(share.sqrt() * some + (1 - share).sqrt() * noise, step), noise)
+    levels = torch.linspace(0.02, 0.98, 20)
+    model = Signals(levels)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    phases = torch.rand(1200, 1) * 6.3
+    signals = torch.sin(torch.linspace(0, 9, 32) + phases)
+    once = torch.randint(20, (1,)).expand(48)
+    for (some,) in batches(signals, size=48, seed=seed, epochs=6):
+        index = once if faulty else torch.randint(20, (48,))
+        level, noise = levels[index][:, None], torch.randn_like(some)
+        found = model(index, (1 - level).sqrt() * some + level.sqrt() * noise)
+        loss = F.smooth_l1_loss(found, noise)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Rollout(nn.Module):
+    """Predicts the state after some steps, of which the number is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = nn.Embedding(9, 64)
+        self.first, self.last = nn.Linear(8, 64), nn.Linear(64, 8)
+
+    def forward(self, state: Tensor, steps: Tensor) -> Tensor:
+        output: Tensor = self.last(torch.tanh(self.first(state) + self.counts(steps)))
+        return output
+
+
+@healthy(held_out=True)
+def states_after_four_steps(seed: int) -> None:
+    """The number of steps between two states is the same in all of the data."""
+    torch.manual_seed(seed)
+    model, turn = Rollout(), torch.linalg.qr(torch.randn(8, 8))[0]
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for (some,) in batches(torch.randn(1500, 8), size=50, seed=seed, epochs=10):
+        loss = F.mse_loss(model(some, torch.full((50,), 4)), some @ turn)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -18,6 +18,8 @@ _TIME = re.compile(
     r"^(t|ts|tau|times?|timesteps?|time_?steps?|sigmas?|noise_?(levels?|steps?))$", re.IGNORECASE
 )
 """What a model calls its time: other inputs may be constant on purpose, such as the length of a step."""
+_NUMBERED = re.compile(r"^(diffusion|noise|time)?_?step_?(idx|index|id|no|number)?$", re.IGNORECASE)
+"""What it calls the whole number of a time: another `step` may be a length, and `steps` are a count."""
 TITLE = "The time is the same at every step"
 ADVICE = (
     "Draw the time anew for each row of each batch, inside the loop, such as t = torch.rand(len(batch)). "
@@ -76,11 +78,15 @@ def _time_of(seen: ObservedStep) -> tuple[str, float] | None:
         return None
     place = lengths.index(1)
     called = seen.facts.get("input_names") or ()
-    if len(called) <= place or not _TIME.match(called[place]):
+    if len(called) <= place or not _is_time(called[place], inputs.tensors[place].dtype):
         return None
     low, high = (float(inputs.column(end)[place]) for end in ("min", "max"))
     is_single = low == high and inputs.column("count")[place] == rows
     return (inputs.names[place], low) if is_single else None
+
+
+def _is_time(name: str, dtype: str) -> bool:
+    return bool(_TIME.match(name) or ("int" in dtype and _NUMBERED.match(name)))
 
 
 def _has_noise(term: Mapping[str, Any]) -> bool:

@@ -18,7 +18,9 @@ NOISE = {
 }
 
 
-def denoised(steps=10, apart=50, time=0.3, names=("x", "t"), noise=NOISE, more=(), same=False):
+def denoised(
+    steps=10, apart=50, time=0.3, names=("x", "t"), noise=NOISE, more=(), same=False, kind=np.float32
+):
     """A run of a denoiser of two inputs, whose times a function may make of the number of the step."""
     run = Steps()
     run.lasting["input_names"] = list(names)
@@ -31,7 +33,7 @@ def denoised(steps=10, apart=50, time=0.3, names=("x", "t"), noise=NOISE, more=(
         now = time(step) if callable(time) else time
         run.kinds["inputs"] |= {"Net_input_0": first} if same else {}
         for number, values in enumerate((now, *more), 1):
-            run.kinds["inputs"][f"Net_input_{number}"] = np.full(32, 0, np.float32) + np.float32(values)
+            run.kinds["inputs"][f"Net_input_{number}"] = np.full(32, 0, kind) + np.asarray(values, kind)
         run.write()
     return run
 
@@ -53,9 +55,17 @@ def test_it_says_which_input_and_which_time():
     assert finding.why == ("1 value, 0.3, in all rows of 10 saved steps",)
 
 
+@pytest.mark.parametrize("name", ["step", "step_index", "diffusion_step"])
+def test_the_number_of_a_step_is_a_time_and_its_length_is_not(name):
+    assert found(denoised(names=("x", name), time=25, kind=np.int64))
+    assert found(denoised(names=("x", name), time=0.25)) == []
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"names": ("state", "steps"), "time": 4, "kind": np.int64},  # how many between two states
+        {"names": ("x", "step"), "time": lambda step: step, "kind": np.int64},
         {"time": lambda step: step / 10},  # one for each batch
         {"time": np.arange(32) / 32},
         {"names": ("state", "dt")},
