@@ -1,5 +1,7 @@
 """The loss that a training with PyTorch saw, wherever its run is shown."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -16,13 +18,13 @@ from smdebug.ui.watching.summary import summary_of
 STEPS = 57
 
 
-@pytest.mark.parametrize("evaluates", [False, True])
+@pytest.mark.parametrize("evaluates", ["", "the model", "a mean of its weights"])
 def test_every_place_shows_the_loss_that_the_training_saw(tmp_path, evaluates):
     out_dir = str(tmp_path / "run")
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    criterion = torch.nn.MSELoss()
+    criterion, mean = torch.nn.MSELoss(), copy.deepcopy(model)
     inputs, seen = torch.randn(256, 4), []
     labels = inputs[:, :1] * inputs[:, 1:2]
     with smdebug.start(out_dir):
@@ -33,7 +35,10 @@ def test_every_place_shows_the_loss_that_the_training_saw(tmp_path, evaluates):
             loss.backward()
             optimizer.step()
             seen.append(loss.item())
-            if evaluates and at % 10 == 6:
+            if evaluates.startswith("a mean") and at % 10 == 6:
+                with torch.no_grad():
+                    criterion(mean(inputs[:16]), labels[:16] + 5)
+            elif evaluates and at % 10 == 6:
                 model.eval()
                 with torch.no_grad():
                     criterion(model(inputs[:16]), model(inputs[:16]))  # 0

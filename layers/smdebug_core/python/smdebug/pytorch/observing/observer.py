@@ -343,9 +343,15 @@ class TorchObserver:
         return all(parameter is None or is_clear(parameter.grad) for parameter in known)
 
     def after_criterion(self, name: str, value: Any) -> None:
+        """Take a loss without a graph as that of an evaluation.
+
+        While the model is trained it is that of something else, such as a mean of its weights.
+        """
         if isinstance(value, torch.Tensor) and value.numel() == 1:
             self._criteria += 1
-            self._recorder.carry(LOSS, value)
+            begun = self._recorder.last_begun
+            if begun is None or begun.mode not in TRAINING:
+                self._recorder.carry(LOSS, value)
 
     def after_scaling(self, scaler: Any) -> None:
         if self._recorder.due:
