@@ -298,6 +298,13 @@ def test_copies_of_rows_are_found_after_three_batches(run):
     assert [(step, finding.value, finding.since) for step, finding in found] == [(2, 0.25, 0)]
 
 
+def test_copies_pass_where_no_known_criterion_compares_them_with_targets(run):
+    """A policy tries several actions in each state: the rows are equal, and their advantages are not."""
+    run.facts["distinct_rows"] = 8
+    run.facts["loss"] = {"factor": 1.0, "broadcast": None, "terms": []}
+    assert run.write(steps=4).evaluate("RepeatedInput") == []
+
+
 def test_rows_of_few_values_may_be_equal(run):
     run.facts["distinct_rows"] = 8
     for _ in range(4):

@@ -210,9 +210,10 @@ class RepeatedInput(DefaultRule):
         shapes, distinct = seen.facts.get("shapes"), seen.facts.get("distinct_rows")
         if not shapes or not shapes[0] or not isinstance(distinct, int):
             return
-        rows = shapes[0][0]
+        rows, loss = shapes[0][0], seen.facts.get("loss")
         few = rows >= LEAST_ROWS and distinct <= DUPLICATES * rows
-        if not few or not _varies(seen, name):
+        # A loss of no known criterion may need copies, as of a state in which a policy tries several actions.
+        if not few or (loss and not loss.get("terms")) or not _varies(seen, name):
             self.duplicates = []
             return
         self.duplicates = [*self.duplicates, seen.step][:LEAST_STEPS]
