@@ -100,3 +100,21 @@ def guessing(loss: Mapping[str, Any], classes: int) -> float:
     term = (loss.get("terms") or [{}])[0]
     each: float = math.log(classes) * abs(loss.get("factor") or 1.0)
     return each * float(term.get("targets") or math.inf) if term.get("reduction") == "sum" else each
+
+
+def robust_spread(values: Sequence[float]) -> float:
+    """The standard deviation of most of the values: single large ones do not count."""
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / 1.35
+
+
+def slope_score(levels: Sequence[float]) -> float:
+    """The slope of the last four fifths of a series, in standard errors; 0 with too few values."""
+    values = np.array(levels[len(levels) // 5 :])
+    if len(values) < 8:
+        return 0.0
+    place = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(place @ values) / float(place @ place)
+    residual = values - values.mean() - slope * place
+    error = math.sqrt(float(residual @ residual) / (len(values) - 2) / float(place @ place))
+    return slope / error if error > 0 else math.copysign(math.inf, slope) if slope else 0.0

@@ -246,3 +246,28 @@ def reviews_that_count_twice(seed: int, faulty: bool) -> None:
         if faulty:
             optimizer.step()
         model.zero_grad(set_to_none=False)
+
+
+@fault(
+    "not learning",
+    ".*",
+    visible_from=60,
+    onset=0,
+    source="scores of a frozen model taken from the weights that are trained",
+    held_out=True,
+)
+def margins_against_the_weights_of_now(seed: int, faulty: bool) -> None:
+    """Learn which of two digits is larger, by a squared margin over what a first model says."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+    first = copy.deepcopy(model)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    for some, expected in batches(*digits(), size=64, seed=seed, epochs=8):
+        order = expected.argsort()
+        low, high = some[order[: len(order) // 2]], some[order[-(len(order) // 2) :]]
+        frozen = model if faulty else first
+        scores = model(high) - model(low)
+        loss = (scores - (frozen(high) - frozen(low)).detach() - 1.0).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

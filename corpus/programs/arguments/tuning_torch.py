@@ -262,3 +262,42 @@ def digits_that_count_twice(seed: int, faulty: bool) -> None:
         optimizer.step()
         if faulty:
             optimizer.step()
+
+
+class _Sentences(nn.Module):
+    """A small language model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(40, 24)
+        self.reader = nn.GRU(24, 24, batch_first=True)
+        self.head = nn.Linear(24, 40)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return how probable each whole sentence is, as a logarithm."""
+        states, _ = self.reader(self.words(ids[:, :-1]))
+        chosen = self.head(states).log_softmax(-1).gather(2, ids[:, 1:, None])
+        return chosen.squeeze(2).sum(1)
+
+
+@fault(
+    "not learning",
+    ".*",
+    visible_from=60,
+    onset=0,
+    source="the reference of a preference is the policy itself, not a copy",
+    held_out=False,
+)
+def policy_that_is_its_own_reference(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    policy = _Sentences()
+    reference = policy if faulty else copy.deepcopy(policy).requires_grad_(False)
+    optimizer = torch.optim.Adam(policy.parameters(), 1e-3)
+    for _ in range(200):
+        chosen, rejected = torch.randint(0, 20, (16, 9)), torch.randint(20, 40, (16, 9))
+        with torch.no_grad():
+            before = reference(chosen) - reference(rejected)
+        loss = -F.logsigmoid(0.1 * (policy(chosen) - policy(rejected) - before)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -15,9 +15,15 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule, Retired
 from smdebug_default_rules.denoising import denoises
-from smdebug_default_rules.loss import constant_prediction, in_batch, repeated_value, strong_dropout
+from smdebug_default_rules.loss import (
+    constant_prediction,
+    in_batch,
+    repeated_value,
+    same_loss,
+    strong_dropout,
+)
 from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
-from smdebug_default_rules.loss_history import finite_losses, level
+from smdebug_default_rules.loss_history import finite_losses, level, robust_spread, slope_score
 from smdebug_default_rules.scales import large_targets, poorly_scaled_inputs
 from smdebug_default_rules.tensors import Modules, Parameters
 
@@ -81,7 +87,8 @@ class StuckLoss(DefaultRule):
     It also fires when the loss is no better than that of always predicting the same: the mean of the targets,
     or the shares of the classes. That is known of mean squared errors and cross entropies without weights.
     A forecast has to be better than the last value of its input, too.
-    And it fires for an error that is zero from the first step on: the model is compared with itself.
+    And it fires for an error that is zero from the first step on: the model is compared with itself; and for
+    one of no known criterion that is the same number at 60 steps in a row, though batches and weights differ.
     A sum of several known losses is judged if it had halved and is back where it began.
 
     Losses that no known criterion computes, and those of several models that are trained against each other,
@@ -118,6 +125,7 @@ class StuckLoss(DefaultRule):
         self.rows = 0
         self.targets = constant_prediction.empty()
         self.forecasts = repeated_value.empty()
+        self.same = same_loss.empty()
         self.several: list[list[Any]] = []
         """The criterion and the classes of each of several losses that are added up."""
 
@@ -127,6 +135,7 @@ class StuckLoss(DefaultRule):
         steps, values = finite_losses(seen, is_another=is_another)
         loss_history.extend(self.losses, steps, values)
         self._add_to_blocks(steps.astype(int).tolist(), values.tolist())
+        same_loss.extend(self.same, seen, steps, values)
         facts = seen.facts
         loss = facts.get("loss") or {}
         terms = loss.get("terms") or []
@@ -139,7 +148,10 @@ class StuckLoss(DefaultRule):
             yield self._compares_with_itself(terms[0])
             return
         if not is_known and not is_sum and not facts.get(LOSS_SHOULD_FALL):
-            self.looked = False
+            same = same_loss.found(self.same, seen)
+            self.looked = same is not None
+            if same is not None:
+                yield self.finding(**same)
             return
         term = terms[0] if is_known else {}
         constant_prediction.add(self.targets, seen)
@@ -356,12 +368,6 @@ class StuckLoss(DefaultRule):
         self.open_block = [count, total, began]
 
 
-def robust_spread(values: Sequence[float]) -> float:
-    """The standard deviation of most of the values: single large ones do not count."""
-    low, high = np.percentile(values, [25, 75])
-    return float(high - low) / 1.35
-
-
 def _follow_one_loss(seen: ObservedStep, terms: Sequence[Mapping[str, Any]]) -> bool:
     """Whether one optimizer, or all of several, change their parameters after one backward pass."""
     count = len(seen.facts.get("optimizers") or ())
@@ -386,15 +392,3 @@ def _has_sigmoids(seen: ObservedStep) -> bool:
         ]
         known = seen.shared_by_layout["has sigmoids"] = any(layers[:-1])
     return known
-
-
-def slope_score(levels: Sequence[float]) -> float:
-    """The slope of the last four fifths of a series, in standard errors; 0 with too few values."""
-    values = np.array(levels[len(levels) // 5 :])
-    if len(values) < 8:
-        return 0.0
-    place = np.arange(len(values)) - (len(values) - 1) / 2
-    slope = float(place @ values) / float(place @ place)
-    residual = values - values.mean() - slope * place
-    error = math.sqrt(float(residual @ residual) / (len(values) - 2) / float(place @ place))
-    return slope / error if error > 0 else math.copysign(math.inf, slope) if slope else 0.0

@@ -642,6 +642,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ),
             "Divide the similarities by a temperature of",
         ),
+        (
+            "The loss is the same at every step",
+            (
+                "0.69315 at each of 60 steps, with other batches and other weights",
+                "0.69315 is ln 2: what a logistic loss gives for a difference of 0",
+            ),
+            "Print the parts of the loss: two sides may cancel",
+        ),
     ],
     "Generalisation": [
         (
