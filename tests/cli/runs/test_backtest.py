@@ -46,6 +46,11 @@ def test_the_table_shows_the_runs_that_did_not_pass_and_the_sums(ask: Ask, words
     assert "6 of 6 runs had been judged before" in again.out
 
 
+def test_a_table_without_runs_says_why(ask: Ask, words: tuple[str, ...]):
+    answer = ask(*words, "--rule-file", "rule.py", "--where", "steps>100")
+    assert (answer.code, answer.out) == (0, "No run satisfies the conditions of --where and --since\n")
+
+
 class Counted(io.StringIO):
     """Counts the lines that it is given, and keeps none."""
 

@@ -272,6 +272,9 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
     from smdebug.backtesting.rows import PASSED
     from smdebug.backtesting.summary import summaries
 
+    if not table.rows:
+        print_line(f"No run{' satisfies the conditions of --where and --since' if question.selects else ''}")
+        return
     several = len({row.rule for row in table.rows if row.rule}) > 1
     labelled = any(row.label for row in table.rows)
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
