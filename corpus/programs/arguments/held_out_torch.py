@@ -271,3 +271,37 @@ def margins_against_the_weights_of_now(seed: int, faulty: bool) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+class _Tagged(nn.Module):
+    """Says which of four words a sentence has; its dropout is written last and may be called last."""
+
+    def __init__(self, is_last: bool) -> None:
+        super().__init__()
+        self.words = nn.Embedding(40, 24)
+        self.tags = nn.Linear(24, 4)
+        self.dropout = nn.Dropout(0.3)
+        self.is_last = is_last
+
+    def forward(self, ids: Tensor) -> Tensor:
+        read = self.words(ids).mean(1)
+        tags: Tensor = self.dropout(self.tags(read)) if self.is_last else self.tags(self.dropout(read))
+        return tags
+
+
+@fault(
+    "loss input",
+    ".*",
+    visible_from=1,
+    source="self.dropout around the whole head",
+    held_out=True,
+)
+def tags_that_a_dropout_sets_to_zero(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = _Tagged(is_last=faulty)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for (ids,) in batches(sentences(seed), size=32, seed=seed, epochs=12):
+        has = torch.stack([(ids == word).any(1) for word in (3, 7, 11, 19)], 1).float()
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(model(ids), has).backward()
+        optimizer.step()

@@ -301,3 +301,21 @@ def policy_that_is_its_own_reference(seed: int, faulty: bool) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault(
+    "loss input",
+    ".*",
+    visible_from=1,
+    source="dropout behind the last layer of a sequence",
+    held_out=False,
+)
+def scores_that_a_dropout_sets_to_zero(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    last, dropout = nn.Linear(64, 10), nn.Dropout(0.5)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), *([last, dropout] if faulty else [dropout, last]))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for some, expected in batches(*digits(), size=64, seed=seed, epochs=6):
+        optimizer.zero_grad()
+        F.cross_entropy(model(some), expected).backward()
+        optimizer.step()

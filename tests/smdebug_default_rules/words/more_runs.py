@@ -24,6 +24,7 @@ from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
+from tests.smdebug_default_rules.loss.test_last_dropout import dropped
 from tests.smdebug_default_rules.loss.test_own_targets import moved
 from tests.smdebug_default_rules.loss.test_same_loss import same as unchanging
 from tests.smdebug_default_rules.loss.test_turned_weights import classes, positives
@@ -427,6 +428,7 @@ RUNS = [
     ("LostUpdates", rounded_away),
     ("Adapters", headed),
     ("StuckLoss", lambda: unchanging(steps=62)),
+    ("LossInput", dropped),
     ("GradientsNotReset", lambda: all_steps(3, lambda steps: steps.facts.update(gradients_were_used=True))),
 ]
 """A rule and a run in which it finds something."""

@@ -116,6 +116,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("2 sides of the error have a gradient, at 3 saved steps in a row",),
             "Compute the target without a gradient: with",
         ),
+        (
+            "Dropout after the last layer",
+            ("160 of 320 scores are 0",),
+            "Put the dropout before the last linear layer,",
+        ),
     ],
     "GradientsNotReset": [
         (
