@@ -217,6 +217,16 @@ def test_a_model_that_is_evaluated_and_never_trained_is_watched(run, tmp_path, c
     assert "No loss" not in capfd.readouterr().out
 
 
+def test_a_resumed_training_has_the_steps_of_its_trainer(run, tmp_path):
+    train(tmp_path, steps=4, save_strategy="steps", save_steps=4)
+    callback = Callback(str(run))
+    trainer = train(tmp_path, callback, steps=0)
+    trainer.args.max_steps = 7
+    trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoints" / "checkpoint-4"))
+    callback.close()
+    assert smd.create_trial(str(run)).series("loss").of(smd.modes.TRAIN).steps.tolist() == [4, 5, 6]
+
+
 def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tmp_path):
     callback = Callback(str(run), save_config=EVERY_STEP)
     train(tmp_path, callback, steps=6, save_strategy="steps", save_steps=2, save_total_limit=2)

@@ -166,7 +166,36 @@ def test_a_training_that_is_resumed_by_the_trainer_is_watched(place, tmp_path):
         trainer.args.max_steps = 7
         trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoints" / "checkpoint-4"))
     assert trainer.state.global_step == 7
-    assert len(create_trial(place).series("grad_norm")) == 3
+    trial = create_trial(place)
+    assert trial.series("grad_norm").steps.tolist() == trial.steps(modes.TRAIN) == [4, 5, 6]
+
+
+def test_a_run_of_a_resumed_training_begins_with_its_step_and_the_next_run_with_its_own(place, tmp_path):
+    train(tmp_path, steps=4, save_strategy="steps", save_steps=4)
+    with smdebug.start(place):
+        trainer = train(tmp_path, steps=0)
+        trainer.evaluate()
+        trainer.args.max_steps, trainer.args.save_strategy, trainer.args.save_steps = 6, "steps", 6
+        trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoints" / "checkpoint-4"))
+        trainer.evaluate()
+    with smdebug.start(tmp_path / "other"):
+        train(tmp_path, steps=2)
+    resumed, other = create_trial(place), create_trial(tmp_path / "other")
+    assert resumed.series("loss").of(modes.TRAIN).steps.tolist() == [4, 5]
+    assert resumed.series("loss").of(modes.EVAL).steps.tolist() == [5]
+    assert resumed.series("eval_loss").steps.tolist() == [4, 5]
+    assert [(item.step, Path(item.path).name) for item in resumed.checkpoints()] == [(5, "checkpoint-6")]
+    assert other.series("loss").of(modes.TRAIN).steps.tolist() == [0, 1]
+
+
+def test_a_run_that_is_resumed_with_its_training_goes_on_by_itself(place, tmp_path):
+    for steps, how in ((4, {}), (7, {"if_finished": "resume"})):
+        with smdebug.start(place, **how):
+            trainer = train(tmp_path, steps=0)
+            trainer.args.max_steps, trainer.args.save_strategy, trainer.args.save_steps = steps, "steps", 4
+            last = str(tmp_path / "checkpoints" / "checkpoint-4")
+            trainer.train(resume_from_checkpoint=last if how else None)
+    assert create_trial(place).series("loss").of(modes.TRAIN).steps.tolist() == list(range(7))
 
 
 def test_a_trainer_of_ones_own_with_its_own_callbacks_is_joined_once(place, tmp_path):

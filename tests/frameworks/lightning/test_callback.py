@@ -46,7 +46,7 @@ def data():
     return torch.utils.data.DataLoader(rows, batch_size=4)
 
 
-def fit(folder, *callbacks, epochs=2, **more):
+def fit(folder, *callbacks, epochs=2, resumed=None, **more):
     torch.manual_seed(0)
     module = Module()
     trainer = lightning.Trainer(
@@ -58,7 +58,7 @@ def fit(folder, *callbacks, epochs=2, **more):
         callbacks=list(callbacks),
         **{"enable_checkpointing": False, "logger": False, **more},
     )
-    trainer.fit(module, data(), data())
+    trainer.fit(module, data(), data(), ckpt_path=resumed)
     return module
 
 

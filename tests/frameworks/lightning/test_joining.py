@@ -75,6 +75,18 @@ def test_arguments_are_configuration_and_checkpoints_are_marked(place, tmp_path)
     assert marked == [(1, "step=2.ckpt"), (3, "step=4.ckpt"), (5, "step=6.ckpt")]
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_resumed_training_has_the_steps_of_its_trainer(place, tmp_path, given):
+    keeper = lightning.pytorch.callbacks.ModelCheckpoint(str(tmp_path), filename="last")
+    fit(tmp_path, keeper, enable_checkpointing=True)
+    with smdebug.start(tmp_path / "joined" if given else place):
+        callbacks = [Callback(str(place))] if given else []
+        fit(tmp_path, *callbacks, epochs=3, resumed=tmp_path / "last.ckpt")
+        for callback in callbacks:
+            callback.close()
+    assert create_trial(place).series("loss").of(modes.TRAIN).steps.tolist() == [6, 7, 8]
+
+
 @pytest.mark.parametrize("accumulated", [1, 2])
 def test_a_joined_training_has_the_same_results(place, tmp_path, accumulated):
     _, joined = watched(place, tmp_path, accumulate_grad_batches=accumulated)

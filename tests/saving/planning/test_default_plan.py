@@ -8,6 +8,7 @@ import pytest
 import smdebug
 from smdebug import SaveConfig, modes
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.files.names import END_MARKER
 from smdebug.saving.planning.default_plan import kind_of
 from smdebug.saving.recording import recorder
 from smdebug.trials import create_trial
@@ -49,6 +50,30 @@ def test_the_first_ten_steps_every_tenth_and_every_hundredth_are_saved(place):
         train(hook, steps=1301)
     steps = read(place).steps(modes.TRAIN)
     assert steps == [*range(10), *range(10, 1001, 10), 1100, 1200, 1300]
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_is_saved_as_densely_under_its_own_numbers(place):
+    with observing(place) as hook:
+        hook.recorder.begin_at(10_003)
+        train(hook, steps=125, validation=2)
+        hook.recorder.begin_at(7)  # too late
+        train(hook, steps=1)
+    trial = read(place)
+    steps = [10_003 + step for step in (*range(10), *range(10, 125, 10), 125)]
+    assert trial.steps(modes.TRAIN) == steps
+    assert trial.series("loss").of(modes.TRAIN).mode_steps.tolist() == list(range(10_003, 10_129))
+    assert trial.series("loss").of(modes.EVAL).mode_steps.tolist() == [0, 1]
+    assert trial.loaded_all_steps
+
+
+def test_an_attempt_that_begins_later_keeps_the_steps_before_it(place):
+    for first, steps in ((0, 20), (20, 9), (0, 3)):
+        with observing(place) as hook:
+            hook.recorder.begin_at(first)
+            train(hook, steps=steps)
+        (place / END_MARKER).unlink()  # as where it was killed
+        kept = read(place).series("loss").of(modes.TRAIN).steps.tolist()
+        assert kept == list(range(first + steps))
 
 
 def test_the_loss_of_every_step_is_kept_and_that_of_saved_steps_is_a_tensor_too(place):

@@ -51,6 +51,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         model = given.get("model")
         self._watch(model)
+        self.hook.begin_at(int(state.global_step))
         self.keep_config(lambda: hyperparameters(args, model))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:

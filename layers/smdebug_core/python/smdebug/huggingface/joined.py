@@ -40,7 +40,7 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.contained = Contained("What the Trainer says is not kept from here on")
-        self._has_told = False
+        self._has_told, self._first_step = False, 0
         self._said_before: list[dict[str, float]] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -49,8 +49,8 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
 
     @_contained
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        self._has_told = False
-        joining.expect_training()
+        self._has_told, self._first_step = False, int(state.global_step)
+        joining.expect_training(self._first_step)
 
     @_contained
     def on_substep_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
@@ -100,7 +100,7 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
         hook.guarded(lambda: note_batches_of(self, args, model))
         waiting, self._said_before = self._said_before, []
         for numbers in waiting:
-            hook.log(numbers, step=0)
+            hook.log(numbers, step=self._first_step)
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:

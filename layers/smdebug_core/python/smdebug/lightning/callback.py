@@ -62,6 +62,10 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.claim(pl_module)
         self.keep_config(lambda: _arguments(trainer, pl_module))
 
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if len(trainer.optimizers) == 1:  # `global_step` counts those of all
+            self.hook.begin_at(int(trainer.global_step))
+
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         self._mark_checkpoints(trainer)
         if batch_idx % trainer.accumulate_grad_batches == 0:

@@ -17,6 +17,7 @@ from smdebug.pytorch.modules.models import claim, release
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 _PASSED_ON = (
+    "on_train_start",
     "on_train_batch_start",
     "on_train_batch_end",
     "on_validation_batch_start",

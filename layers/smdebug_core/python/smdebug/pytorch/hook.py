@@ -426,6 +426,10 @@ class Hook(FrameworkHook):
         """Number steps of training under the default plan; an evaluation has that of the one before."""
         self.recorder.numbers_training = True
 
+    def begin_at(self, step: int) -> None:
+        """Number the first step so, if none has begun: the training goes on from a checkpoint."""
+        self.recorder.begin_at(step)
+
     def before_update(self, optimizer: Any) -> None:
         """Observe parameters that the optimizer is about to update, at a step that is saved."""
         observer = self._observer

@@ -24,10 +24,13 @@ def hook_to_drive() -> Hook | None:
     return next((hook for hook in hooks if hook is not None), None)
 
 
-def expect_training() -> None:
-    """Expect that the next model that is called to be trained takes the place of the one before, at once."""
+def expect_training(first_step: int) -> None:
+    """Expect that the next model that is called to be trained takes the place of the one before, at once.
+
+    A Trainer that goes on from a checkpoint begins with another step than 0.
+    """
     for watcher in watchers:
-        watcher.expect_training()
+        watcher.expect_training(first_step)
 
 
 class Contained:

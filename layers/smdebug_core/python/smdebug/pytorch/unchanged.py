@@ -94,6 +94,7 @@ class _Watcher:
         self._models: WeakSet[nn.Module] = WeakSet()
         self._model: ref[nn.Module] | None = None  # whose forward begins a step
         self._turns = 0  # of other models since that was called
+        self._first_step = 0  # of a run that begins
         self._has_turned = False  # backward was called since the last forward of them
         self._handle: Any = None
         self._optimizers: WeakSet[Any] = WeakSet()
@@ -108,7 +109,7 @@ class _Watcher:
         self._hook = self._driven = self._model = None
         self._called.clear()
         self._is_sought = self._in_graph = False
-        self._turns, self._has_turned = 0, False
+        self._turns, self._has_turned, self._first_step = 0, False, 0
         self._models = WeakSet()
         self._trained.clear()
 
@@ -130,9 +131,9 @@ class _Watcher:
                 self._driven.number_training_steps()
         return self._driven
 
-    def expect_training(self) -> None:
-        """Let the next other model that is trained take the place of the one that was."""
-        self._turns = _TURNS
+    def expect_training(self, first_step: int = 0) -> None:
+        """Let the next other model take the place of the one that was; a run begins then with this step."""
+        self._turns, self._first_step = _TURNS, first_step
 
     def restart(self) -> None:
         """Watch the next training. It may use an optimizer that was seen before."""
@@ -257,6 +258,8 @@ class _Watcher:
                     self._stop_watching_modules()
                     return
                 self._hook.follow_training_flag()
+                self._hook.begin_at(self._first_step)
+                self._first_step = 0
             if in_graph:
                 self._hook.register_in_graph(module, with_optimizer=called_from_a_graph())
                 self._in_graph = True

@@ -127,7 +127,7 @@ class Phases:
 
         Of many ranks, these are kept until the next step at which all of them save digests.
         """
-        if self._ranks > FREQUENT_RANKS and due_before(until) % 10:
+        if self._ranks > FREQUENT_RANKS and due_before(until - self.recorder.first_step) % 10:
             return []
         windows: dict[int, list[tuple[int, int, list[float]]]] = {}
         for row in self._rows:

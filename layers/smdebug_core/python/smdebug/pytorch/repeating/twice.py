@@ -88,7 +88,7 @@ class ComputedTwice:
 
     def _is_time(self, step: int) -> bool:
         """Whether to compute this step twice. Ranks do that at the same steps: they may need each other."""
-        if self._ranks > 1 and due_before(step) % 10:
+        if self._ranks > 1 and due_before(step - self._hook.recorder.first_step) % 10:
             return False
         return self._done < FIRST or step >= self._next
 

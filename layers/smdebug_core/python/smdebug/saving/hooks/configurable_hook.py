@@ -370,6 +370,7 @@ class ConfigurableHook(singleton.AnyHook):
             num_workers,
             run_id=self.options.run_id,
             resumed=self._resumed,
+            first_step=self.recorder.first_step,
         )
         self.training_run = attempt.training_run
         if attempt.resumed_at is not None:

@@ -44,8 +44,12 @@ class StartedAttempt(NamedTuple):
         *,
         run_id: str | None = None,
         resumed: SavedState | None = None,
+        first_step: int = 0,
     ) -> StartedAttempt:
-        """Return this attempt, from the run's checkpoint and the files of earlier attempts."""
+        """Return this attempt, from the run's checkpoint and the files of earlier attempts.
+
+        Without such a checkpoint it begins with `first_step`.
+        """
         earlier = left_behind(storage, worker)
         if resumed is not None:
             again = resumed.training_run + 1
@@ -70,7 +74,7 @@ class StartedAttempt(NamedTuple):
                 earlier.run_id,
                 known,
             )
-        begins = 0 if resumed is None else resumed.step + 1
+        begins = first_step if resumed is None else resumed.step + 1
         is_first = resumed is None and earlier is None
         return cls(known or new_run_id(storage.location, num_workers), again, None if is_first else begins)
 

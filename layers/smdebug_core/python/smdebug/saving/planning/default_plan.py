@@ -172,6 +172,11 @@ class DefaultPlan(ObservingPlan):
         self._blocks.update((mode, FirstOfBlock(self.of_mode(mode))) for mode in self.in_blocks)
         self._modes.update(self._blocks)
 
+    def count_from(self, first: int) -> None:
+        """Count the steps of training from that one on: a later beginning is saved as densely as any."""
+        for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+            self._modes[mode] = CountedFrom(self._modes[mode], first)
+
     @property
     def observed_members(self) -> Members:
         return self._first_zoom - 1
@@ -240,6 +245,26 @@ class _EveryTenth(ModePlan):
 
     def idle_after(self, mode_step: int) -> int:
         return self._whole.idle_after(mode_step)
+
+
+class CountedFrom(ModePlan):
+    """What is due in a mode, if its first step has another number than 0."""
+
+    __slots__ = ("_first", "_plan")
+
+    def __init__(self, plan: ModePlan, first: int):
+        super().__init__(())
+        self._plan = plan
+        self._first = first
+
+    def due(self, mode_step: int) -> Members:
+        return self._plan.due(mode_step - self._first)
+
+    def asks_at(self, mode_step: int) -> bool:
+        return self._plan.asks_at(mode_step - self._first)
+
+    def idle_after(self, mode_step: int) -> int:
+        return self._plan.idle_after(mode_step - self._first)
 
 
 class FirstOfBlock(ModePlan):

@@ -41,6 +41,12 @@ class StepClock(NamedTuple):
         """Return a clock whose last step was `step`, with the steps of each mode."""
         return cls(step, ModeKeys.GLOBAL, step, _resting(mode_steps or {}), untouched)
 
+    def before_step(self, step: int) -> StepClock:
+        """Return the clock of a training that goes on with that step, in the same mode."""
+        trained = {ModeKeys.TRAIN: step - 1}
+        resumed = StepClock.resumed(step - 1, trained, self.untouched)._replace(by_training=self.by_training)
+        return resumed.in_mode(self.mode)
+
     def next(self, steps: int = 1) -> StepClock:
         """Return the clock `steps` steps of the mode later."""
         step, mode, mode_step, resting, untouched, by_training = self

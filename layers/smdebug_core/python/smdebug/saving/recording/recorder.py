@@ -95,6 +95,8 @@ class Recorder:
         self._prepare = prepare
         self._clock = clock
         self._began = clock
+        self.first_step = 0
+        """The number of the first step of training, from which the default plan counts."""
         self._carrying: Observer | None = None
         """What keeps the scalars of every step; None before the first, and once nothing is kept any more."""
         self.observes_beside = False
@@ -148,6 +150,12 @@ class Recorder:
     def next_may_be_due(self) -> bool:
         """Whether something may be wanted at the next step."""
         return not self._idle
+
+    def begin_at(self, step: int) -> None:
+        """Number the first step so, unless steps have begun, here or in a checkpoint of this library."""
+        if self.last_step is None and self._began.step < 0 and step > 0:
+            self._clock = self._began = self._clock.before_step(step)
+            self.first_step = step
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Count the steps from the next one on for that mode."""
@@ -293,6 +301,8 @@ class Recorder:
                     self.observes_beside = self.run.plan.only_beside
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 if isinstance(self.run.plan, DefaultPlan):
+                    if self.first_step:
+                        self.run.plan.count_from(self.first_step)
                     if self.numbers_training:
                         self._numbers = RecordNumbers(self._clock if self._began.step >= 0 else None)
                         self._clock = self._clock._replace(by_training=True)
