@@ -21,6 +21,10 @@ _ZERO_FACTOR = (
     "Print what the loss is multiplied by: advantages, rewards, masks or weights that are all zero, as the "
     "advantages are in groups whose rewards are all equal."
 )
+_SCALED = (
+    "Print what the product with the zero weights is scaled by, such as lora_alpha / r: it is 0 with an "
+    "integer division, or where a share was set to 0."
+)
 _FLAT = (
     "Look for steps with a slope of 0 before the loss: clamp() beyond its range, round(), sign() or argmax()."
 )
@@ -34,12 +38,16 @@ class ZeroGradients(NamedTuple):
     gradients: int
     """How many trained parameters have a gradient that is zero."""
     zero_weights: int
-    """How many of these are zero themselves."""
+    """How many of the weights among these are zero themselves."""
+    other_weights: int
+    """And how many are not."""
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What to try, the likeliest first."""
-        return (_ZERO_WEIGHTS, _ZERO_FACTOR) if self.zero_weights > 1 else (_ZERO_FACTOR, _FLAT)
+        if not self.zero_weights:
+            return _ZERO_FACTOR, _FLAT
+        return (_SCALED if self.other_weights else _ZERO_WEIGHTS), _ZERO_FACTOR
 
 
 def is_constant(seen: ObservedStep) -> bool:
@@ -54,6 +62,8 @@ def all_zero(table: Parameters) -> ZeroGradients | None:
     given = trained & (table.gradient("count") > 0)
     if table.has_gradient.any() or not 2 * np.count_nonzero(given) > np.count_nonzero(trained):
         return None
-    zero = given & (table.column("rms") == 0) & table.is_weight
-    places = where(zero) if zero.sum() > 1 else where(given & table.is_weight) or where(given)
-    return ZeroGradients(table.names[places[0]], int(given.sum()), int(zero.sum()))
+    weights = given & table.is_weight
+    zero = weights & (table.column("rms") == 0)
+    places = where(zero) or where(weights) or where(given)
+    counts = (int(some.sum()) for some in (given, zero, weights & ~zero))
+    return ZeroGradients(table.names[places[0]], *counts)

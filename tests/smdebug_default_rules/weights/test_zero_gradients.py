@@ -69,3 +69,15 @@ def test_weights_that_are_zero_are_named_first():
     assert first.advice[0].startswith("Start one factor of each product at random")
     (_, other), *_ = titled(training(51, without_gradients))
     assert other.advice[0].startswith("Print what the loss is multiplied by")
+
+
+def test_some_zero_weights_beside_others_are_scaled_by_zero():
+    """As those of an adapter whose other factor is drawn at random: its scale has to be zero."""
+
+    def half(steps):
+        without_gradients(steps)
+        steps.kinds["parameters"]["Net_2.weight"][:] = 0
+
+    (_, first), *_ = titled(training(51, half))
+    assert first.tensor == "Net_2.weight"
+    assert first.advice[0].startswith("Print what the product with the zero weights is scaled by")
