@@ -73,6 +73,8 @@ class LostUpdates(DefaultRule):
         self.since: dict[str, int] = {}
         self.still: list[int] = []
         """The last saved steps of the optimizer, as long as none of them moved any parameter."""
+        self.has_moved = False
+        """Whether any step has moved a parameter."""
         self.beginnings: dict[str, list[int]] = {}
         """What each parameter began the last saved step with, and since when."""
         self.rounded = rounded_away.empty()
@@ -222,7 +224,11 @@ class LostUpdates(DefaultRule):
         if not is_known or not _rates_are_known(rates) or _is_rounded(seen, table, which, rates):
             return False
         self.still = [] if update.any() else [*self.still, seen.step][:STILL_STEPS]
-        return len(self.still) >= STILL_STEPS
+        self.has_moved = self.has_moved or bool(update.any())
+        has_arrived = self.has_moved and "LBFGS" in [
+            each.get("class") for each in facts.get("optimizers") or ()
+        ]
+        return len(self.still) >= STILL_STEPS and not has_arrived
 
     def _all_still(self, table: Parameters, owned: Any, with_gradient: Any) -> Finding:
         which = with_gradient if with_gradient.any() else owned
