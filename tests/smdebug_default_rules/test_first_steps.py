@@ -298,11 +298,19 @@ def test_copies_of_rows_are_found_after_three_batches(run):
     assert [(step, finding.value, finding.since) for step, finding in found] == [(2, 0.25, 0)]
 
 
-def test_copies_pass_where_no_known_criterion_compares_them_with_targets(run):
-    """A policy tries several actions in each state: the rows are equal, and their advantages are not."""
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [
+        ({"terms": []}, False),
+        ({"terms": [{"criterion": "mean squared error", "rows": 32}]}, False),  # beside the gain of a policy
+        ({"terms": [{"criterion": "mean squared error", "rows": 32}], "value": 0.3}, True),
+        ({"terms": [TERM]}, True),  # beside a penalty
+    ],
+)
+def test_copies_pass_where_a_policy_may_try_several_actions_in_a_state(run, loss, found):
     run.facts["distinct_rows"] = 8
-    run.facts["loss"] = {"factor": 1.0, "broadcast": None, "terms": []}
-    assert run.write(steps=4).evaluate("RepeatedInput") == []
+    run.facts["loss"] = {"factor": 1.0, "broadcast": None, **loss}
+    assert bool(run.write(steps=4).evaluate("RepeatedInput")) == found
 
 
 def test_rows_of_few_values_may_be_equal(run):

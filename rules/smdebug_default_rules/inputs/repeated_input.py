@@ -210,10 +210,9 @@ class RepeatedInput(DefaultRule):
         shapes, distinct = seen.facts.get("shapes"), seen.facts.get("distinct_rows")
         if not shapes or not shapes[0] or not isinstance(distinct, int):
             return
-        rows, loss = shapes[0][0], seen.facts.get("loss")
+        rows = shapes[0][0]
         few = rows >= LEAST_ROWS and distinct <= DUPLICATES * rows
-        # A loss of no known criterion may need copies, as of a state in which a policy tries several actions.
-        if not few or (loss and not loss.get("terms")) or not _varies(seen, name):
+        if not few or not _compares_labels(seen.facts.get("loss")) or not _varies(seen, name):
             self.duplicates = []
             return
         self.duplicates = [*self.duplicates, seen.step][:LEAST_STEPS]
@@ -254,6 +253,17 @@ def _is_a_batch(seen: ObservedStep) -> bool:
         and any(labelled)
         and not any(_is_balanced(term) for term in labelled)
     )
+
+
+def _compares_labels(loss: Mapping[str, Any] | None) -> bool:
+    """Whether a loss compares with labels, or is an error as a whole, or nothing is known of it.
+
+    Others may need copies, as of a state in which a policy tries several actions: an error of values may be
+    a part of them.
+    """
+    if not loss:
+        return True
+    return "value" in loss or any(term.get("targets") for term in loss.get("terms") or ())
 
 
 def _is_balanced(term: Mapping[str, Any]) -> bool:
