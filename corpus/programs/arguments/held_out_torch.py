@@ -305,3 +305,41 @@ def tags_that_a_dropout_sets_to_zero(seed: int, faulty: bool) -> None:
         optimizer.zero_grad()
         F.binary_cross_entropy_with_logits(model(ids), has).backward()
         optimizer.step()
+
+
+class _Heads(nn.Module):
+    """Says whether a sentence has a word twice, by an attention of four heads that einsum computes."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.words, self.mixing = nn.Embedding(40, 32), nn.Linear(32, 96)
+        self.dropout, self.score, self.axis = nn.Dropout(0.1), nn.Linear(64, 1), axis
+
+    def forward(self, ids: Tensor) -> Tensor:
+        state = self.words(ids)
+        query, key, value = self.mixing(state).unflatten(-1, (3, 4, 8)).unbind(2)
+        scores = torch.einsum("bqhd,bkhd->bhqk", query, key) / 8**0.5
+        weights = self.dropout(scores.softmax(self.axis))
+        seen = torch.einsum("bhqk,bkhd->bqhd", weights, value).flatten(2)
+        return self.score(torch.cat([state, seen], -1).amax(1)).squeeze(1)
+
+
+@fault(
+    "attention",
+    ".*",
+    visible_from=1,
+    onset=0,
+    source="softmax over dim=2 of [rows, heads, queries, keys]",
+    held_out=True,
+)
+def heads_that_share_each_key(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = _Heads(axis=2 if faulty else 3)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    for (ids,) in batches(sentences(seed), size=32, seed=seed, epochs=12):
+        ordered = ids.sort(1).values
+        has_twice = (ordered[:, 1:] == ordered[:, :-1]).any(1).float()
+        loss = F.binary_cross_entropy_with_logits(model(ids), has_twice)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -319,3 +319,43 @@ def scores_that_a_dropout_sets_to_zero(seed: int, faulty: bool) -> None:
         optimizer.zero_grad()
         F.cross_entropy(model(some), expected).backward()
         optimizer.step()
+
+
+class _Reversing(nn.Module):
+    """Returns a sequence from its end to its beginning, by two attentions that are written out."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 32), nn.Parameter(torch.randn(16, 32) * 0.02)
+        self.mixing = nn.ModuleList(nn.Linear(32, 96) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(32) for _ in range(2))
+        self.head, self.axis = nn.Linear(32, 30), axis
+
+    def forward(self, ids: Tensor) -> Tensor:
+        state = self.words(ids) + self.places
+        for mixing, norm in zip(self.mixing, self.norms, strict=True):
+            query, key, value = mixing(state).chunk(3, -1)
+            weights = (query @ key.transpose(1, 2) / 32**0.5).softmax(self.axis)
+            state = norm(state + weights @ value)
+        scores: Tensor = self.head(state)
+        return scores
+
+
+@fault(
+    "attention",
+    ".*",
+    visible_from=1,
+    onset=0,
+    source="softmax(dim=1) of the scores of an attention",
+    held_out=False,
+)
+def sequences_reversed_over_the_wrong_axis(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = _Reversing(axis=1 if faulty else -1)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    for _ in range(200):
+        ids = torch.randint(0, 30, (32, 16))
+        loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flip(1).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

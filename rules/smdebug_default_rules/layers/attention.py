@@ -15,7 +15,8 @@ LEAST_STEPS = 2
 MOST_FUTURE = 0.5
 """The share of the tokens with a label that see a later one, at most."""
 
-_FUTURE, _PADDING, _ROWS = "tokens that see a later one", "keys outside of the padding", "length of attention"
+_FUTURE, _PADDING = "tokens that see a later one", "keys outside of the padding"
+_ROWS, _AXIS = "length of attention", "products with weights that sum to 1 over the queries"
 _CAUSAL = (
     "Mask what follows each token: is_causal=True for scaled_dot_product_attention, or a mask that is True, "
     "or minus infinity, above the diagonal (torch.triu(..., diagonal=1)) and that every layer is given."
@@ -28,10 +29,17 @@ _BATCH_FIRST = (
     "Give nn.MultiheadAttention and nn.TransformerEncoderLayer batch_first=True, or transpose their input to "
     "[tokens, rows, features]."
 )
+_LAST = (
+    "Take the softmax of the scores [..., queries, keys] over the last axis, softmax(dim=-1): the one that "
+    "is summed over when the values are multiplied."
+)
 
 
 class Attention(DefaultRule):
-    """Fires when attention sees the tokens that a model should predict, padding alone, or other rows."""
+    """Fires when attention sees the tokens that a model should predict, padding alone, or other rows.
+
+    Also when its weights sum to 1 over the tokens that look, not over those that are looked at.
+    """
 
     cause = "attention"
     needs = "no attention over the tokens of the model's input was seen in the graph of the loss"
@@ -80,6 +88,14 @@ class Attention(DefaultRule):
             message = "Attention has weights for the padding at the ends of rows, and none for their tokens"
             title, advice = "The padding mask is inverted", _INVERT
             why = f"0 tokens and all of the padding are seen in {rows} rows of {tokens}, at {steps}"
+        elif problem == _AXIS:
+            message = (
+                "The weights of attention sum to 1 over the tokens that look, not over those that are looked "
+                "at: what a token gets may be a multiple of the values, or nearly nothing"
+            )
+            title, advice = "Attention is normalised over the wrong axis", _LAST
+            products = "1 product" if value == 1 else f"{value:.0f} products"
+            why = f"The softmax before {products} with the values is over the last axis but one, at {steps}"
         else:
             message = (
                 f"Attention compares the {rows} rows of the batch with each other, not the {tokens} tokens "
@@ -109,6 +125,8 @@ def problems(attention: Mapping[str, Any], loss: Mapping[str, Any]) -> dict[str,
         found[_FUTURE] = attention["future"]
     if attention.get("padding_alone"):
         found[_PADDING] = 0.0
+    if attention.get("over_queries"):
+        found[_AXIS] = float(attention["over_queries"])
     labels = sum(int(term.get("rows") or 0) for term in (loss.get("terms") or ())[:1])
     is_time_second = following[1] == 1 or labels == rows
     if attention["lengths"] == [rows] and rows != tokens and is_time_second:

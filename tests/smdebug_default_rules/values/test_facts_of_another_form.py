@@ -74,6 +74,7 @@ LOSS = {
         "count": 1,
         "future": 0.4,
         "lengths": [32],
+        "over_queries": 1,
         "padding_alone": True,
         "rows": 32,
         "tokens": 64,

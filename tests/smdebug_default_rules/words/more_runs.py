@@ -398,6 +398,7 @@ RUNS = [
     ("UnreachedParameters", lambda: all_steps(2, unregistered("Net.scale", 1))),
     ("Attention", lambda: all_steps(2, attending({"padding_alone": True, "count": 1}))),
     ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
+    ("Attention", lambda: all_steps(2, attending({"over_queries": 2}))),
     ("CollapsedRepresentation", lambda: coded(12, embedding=0.2, then=0.995)),
     ("CollapsedRepresentation", lambda: coded(12, variances=0.5, then=1e-6)),
     *[("LossInput", run) for run in (slips.maximised, slips.ending)],

@@ -845,6 +845,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("Weights of 32 x 32 for inputs of 32 rows and 16 tokens, at 2 checked steps in a row",),
             "Give nn.MultiheadAttention and nn.TransformerEncoderLayer batch_first=True,",
         ),
+        (
+            "Attention is normalised over the wrong axis",
+            (
+                "The softmax before 2 products with the values is over the last axis but one, at 2 checked "
+                "steps in a row",
+            ),
+            "Take the softmax of the scores [..., queries, keys]",
+        ),
     ],
     "Adapters": [
         (

@@ -25,13 +25,20 @@ class Seen(NamedTuple):
 
 
 def attention_facts(
-    found: Sequence[Seen], rows: int, tokens: int, ids: Ids | None, labels: Ids | None, ignored: int | None
+    found: Sequence[Seen],
+    rows: int,
+    tokens: int,
+    ids: Ids | None,
+    labels: Ids | None,
+    ignored: int | None,
+    over_queries: int = 0,
 ) -> dict[str, Any] | None:
     """Describe attentions of a batch of that many rows and tokens; None if nothing is known of them.
 
     `lengths` are the lengths of what is attended to. `future` is the share of the tokens with a label that
     see a later one, in the attention that hides most; `padding_alone` whether nothing but the padding at the
-    ends of rows is seen in any of them.
+    ends of rows is seen in any of them. `over_queries` is how many of them have weights that sum to 1 over
+    the tokens that look.
     """
     of_tokens = [seen for seen in found if seen.length == tokens and tokens != rows]
     of_tokens = of_tokens or [seen for seen in found if seen.length == tokens]
@@ -41,6 +48,8 @@ def attention_facts(
         "rows": rows,
         "tokens": tokens,
     }
+    if over_queries:
+        facts["over_queries"] = over_queries
     shares = [_future(seen, tokens, rows, labels, ignored) for seen in of_tokens]
     known = [share for share in shares if share is not None]
     if known and len(known) == len(shares):

@@ -1,9 +1,11 @@
-"""What the attention of a model looks at, read off the graph of its loss: the future, padding, other rows."""
+"""What the attention of a model looks at, read off the graph of its loss: the future, padding, other rows.
+
+Also whether its weights sum to 1 over what is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +23,18 @@ _SOFTMAXES = ("SoftmaxBackward0", "SafeSoftmaxBackward0")
 _FUSED = "ScaledDotProduct"
 _LAST = (1 << 64) - 1
 """The axis -1, as PyTorch shows it."""
+_KEEPING_PLACES = (
+    "ViewBackward0",
+    "UnsafeViewBackward0",
+    "ReshapeAliasBackward0",
+    "UnsqueezeBackward0",
+    "ExpandBackward0",
+    "CloneBackward0",
+    "ToCopyBackward0",
+    "NativeDropoutBackward0",
+)
+MOST_BETWEEN = 8
+"""How many operations are looked past between weights and the values that they are multiplied with."""
 _MASKED = -1e4
 """A score that is lowered by so much has no weight."""
 
@@ -51,7 +65,8 @@ class Attention:
         if given is None or loss.grad_fn is None:
             return None
         sizes = _Sizes(*given.shape[:2])
-        found = [_seen(node, sizes) for node in _attentions(loss.grad_fn)]
+        nodes, over_queries = _attentions(loss.grad_fn)
+        found = [_seen(node, sizes) for node in nodes]
         self._is_absent = 0 if found else self._is_absent + 1
         if not found:
             return None
@@ -61,7 +76,7 @@ class Attention:
         term = next((term for term in graph.terms if term.targets is not None), None)
         labels, ignored = (None, None) if term is None else (term.targets, term.ignored)
         wanted = None if labels is None or not labels.is_cpu else labels.detach().clone().numpy()
-        return lambda: attention_facts(found, sizes.rows, sizes.tokens, ids, wanted, ignored)
+        return lambda: attention_facts(found, sizes.rows, sizes.tokens, ids, wanted, ignored, over_queries)
 
 
 def _is_sequence(tensor: torch.Tensor) -> bool:
@@ -74,10 +89,63 @@ def _is_sequence(tensor: torch.Tensor) -> bool:
     return is_long and (is_of_ids or (tensor.dim() == 3 and tensor.is_floating_point()))
 
 
-def _attentions(root: Any) -> Iterator[Any]:
-    """The operations that compute weights of square attention, those nearest to the loss first."""
-    everything = operations(root, MAX_NODES, lambda name: True)
-    return islice(filter(_is_attention, everything), MAX_FOUND)
+def _attentions(root: Any) -> tuple[list[Any], int]:
+    """The operations that compute weights of square attention, those nearest to the loss first.
+
+    And how many products have weights that sum to 1 over the queries.
+    """
+    found: list[Any] = []
+    over_queries = 0
+    for node in operations(root, MAX_NODES, lambda name: True):
+        over_queries += _has_weights_over_queries(node)
+        if _is_attention(node):
+            found.append(node)
+            if len(found) == MAX_FOUND:
+                break
+    return found, over_queries
+
+
+def _has_weights_over_queries(node: Any) -> bool:
+    """Whether values are multiplied with weights, of [..., queries, keys], that sum to 1 over the queries."""
+    if node.name() != "BmmBackward0":
+        return False
+    softmax, order = _past_what_keeps_places(node.next_functions[0][0])
+    if softmax is None or softmax.name() not in _SOFTMAXES:
+        return False
+    weights, result = saved_value(node, "_saved_self"), saved_value(softmax, "_saved_result")
+    if weights is None or result is None or result.dim() < 3 or weights.shape[-2:] != result.shape[-2:]:
+        return False
+    axes = [axis for axis in order if axis < result.dim() and result.shape[axis] > 1]
+    is_over_queries = int(softmax._saved_dim) in (result.dim() - 2, _LAST - 1)
+    return is_over_queries and min(result.shape[-2:]) > 1 and axes == sorted(axes)
+
+
+def _past_what_keeps_places(node: Any) -> tuple[Any, Sequence[int]]:
+    """The operation before those that leave each weight where it is, and in which order they take its axes.
+
+    Dropout is one of them, and einsum, which adds an axis, exchanges some and exchanges them again. None if
+    there are too many.
+    """
+    order: Sequence[int] = ()
+    for _ in range(MOST_BETWEEN):
+        if node is None:
+            break
+        following = [function for function, _ in node.next_functions]
+        is_dropout = node.name() == "MulBackward0" and len(following) == 2 and following[1] is None
+        if node.name() == "PermuteBackward0":
+            axes = _axes_of(node._saved_dims)
+            if order and len(order) != len(axes):
+                break
+            order = [axes[place] for place in order or range(len(axes))]
+        elif not is_dropout and node.name() not in _KEEPING_PLACES:
+            return node, order
+        node = following[0]
+    return None, order
+
+
+def _axes_of(dims: Sequence[int]) -> list[int]:
+    """The axes that a permutation takes, from 0 on: PyTorch shows -1 as a number without a sign."""
+    return [(axis - _LAST - 1 if axis > _LAST // 2 else axis) % len(dims) for axis in dims]
 
 
 def _is_attention(node: Any) -> bool:

@@ -185,6 +185,7 @@ LOSS = record(
         count=count,
         future=number,
         lengths=SHAPE,
+        over_queries=count,
         padding_alone=flag,
         rows=count,
         tokens=count,
