@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -90,3 +92,12 @@ def test_the_other_answers_of_a_command_have_the_form_of_its_schema_too(ask, tmp
     watched = ask("watch", tmp_path / "run", "--once", "--json", *rule)
     (failed,) = [line for line in map(json.loads, watched.out.splitlines()) if line["event"] == "failed"]
     assert (failed["rule"], "no rows" in failed["error"]) == ("Broken", True)
+
+
+def test_what_a_run_of_a_script_writes_has_the_form_of_its_schema(tmp_path):
+    (tmp_path / "script.py").write_text("print('no training')")
+    words = ("--out-dir", "run", "--json", "done.json", "script.py")
+    subprocess.run([sys.executable, "-m", "smdebug.run", *words], cwd=tmp_path, check=True)
+    assert problems_of("run", json.loads((tmp_path / "done.json").read_text())) == set()
+    assert problems_of("run", {"runs": ["a", "b"]}) == set()
+    assert problems_of("run", {"runs": [1]}) == {("runs.0", "1 is not of type 'string'")}
