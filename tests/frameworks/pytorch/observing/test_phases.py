@@ -14,9 +14,11 @@ DATA, FORWARD, BACKWARD, UPDATE = 0.1, 0.2, 0.4, 0.05
 class Trained:
     """A rank whose steps take always as long."""
 
-    def __init__(self, ranks=2):
+    def __init__(self, ranks=2, first_step=0):
         self.now = 0.0
-        self.recorder = SimpleNamespace(last_begun=None, passed=0, step=0, due=NO_MEMBERS)
+        self.recorder = SimpleNamespace(
+            last_begun=None, passed=0, step=0, due=NO_MEMBERS, first_step=first_step
+        )
         self.phases = Phases(self.recorder, ranks, fail=raised, clock=lambda: self.now)
 
     def step(self, number, *, data=DATA, mode=ModeKeys.TRAIN, due=NO_MEMBERS):
@@ -66,13 +68,14 @@ def test_an_update_without_a_backward_pass_is_no_step():
     assert [row[2] for row in rank.phases.taken(10)] == [9]
 
 
+@pytest.mark.parametrize("begins", [0, 1_230], ids=["from the first step", "from a checkpoint"])
 @pytest.mark.parametrize(("ranks", "noted"), [(FREQUENT_RANKS, [20, 30, 110]), (FREQUENT_RANKS + 1, [110])])
-def test_many_ranks_note_their_times_only_with_their_digests(ranks, noted):
-    rank, found, windows = Trained(ranks), [], []
-    for step in range(111):
-        if step in (20, 30, 110):
-            taken = rank.phases.taken(step)
-            found += [step] if taken else []
-            windows += [row[0] for row in taken]
-        rank.step(step)
+def test_many_ranks_note_their_times_only_with_their_digests(ranks, noted, begins):
+    rank, found, windows = Trained(ranks, begins), [], []
+    for at in range(111):
+        if at in (20, 30, 110):
+            taken = rank.phases.taken(begins + at)
+            found += [at] if taken else []
+            windows += [row[0] - begins for row in taken]
+        rank.step(begins + at)
     assert (found, windows) == (noted, [*range(0, 110, 10)])
