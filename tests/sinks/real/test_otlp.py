@@ -24,7 +24,7 @@ def test_a_run_is_read_by_the_protocols_own_messages(run):
     for request in requests:
         for resource in request.resource_metrics:
             for metric in resource.scope_metrics[0].metrics:
-                if metric.name == "smdebug.loss":
+                if metric.name in ("megatron.training.loss", "smdebug.loss"):
                     for point in metric.gauge.data_points:
                         mode = {item.key: item.value.string_value for item in point.attributes}[
                             "smdebug.mode"

@@ -46,7 +46,7 @@ def test_numbers_are_gauges_with_their_mode_and_tensor():
     }
     assert {name: point["asDouble"] for name, (point,) in metrics.items()} == {
         "smdebug.step": 40.0,
-        "smdebug.loss": 0.25,
+        "megatron.training.loss": 0.25,
         "smdebug.worst": "NaN",
         "smdebug.most": "Infinity",
         "smdebug.tensor.rms": 0.5,
@@ -60,6 +60,31 @@ def test_numbers_are_gauges_with_their_mode_and_tensor():
     assert point["timeUnixNano"] == "1700000000500000000"
 
 
+def test_numbers_of_training_have_the_names_of_megatron_core_where_it_has_any():
+    values = {"loss": 1.0, "learning_rate/0/0": 0.1, "learning_rate/0/1": 0.01, "grad_norm": 2.0}
+    with collector() as found:
+        sink = OtlpSink(found.address)
+        sink.begin(RUN)
+        sink.send([NumbersRecord(7, "training", 1.0, values), NumbersRecord(7, "validation", 1.0, values)])
+    (content,) = json.loads(found.bodies("/v1/metrics")[-1])["resourceMetrics"][0]["scopeMetrics"]
+    modes = {
+        metric["name"]: [
+            attributes(point["attributes"])["smdebug.mode"] for point in metric["gauge"]["dataPoints"]
+        ]
+        for metric in content["metrics"]
+    }
+    assert modes == {
+        "smdebug.step": ["training", "validation"],
+        "megatron.training.loss": ["training"],
+        "megatron.training.learning_rate": ["training"],
+        "megatron.training.grad_norm": ["training"],
+        "smdebug.learning_rate/0/1": ["training", "validation"],
+        "smdebug.loss": ["validation"],
+        "smdebug.learning_rate/0/0": ["validation"],
+        "smdebug.grad_norm": ["validation"],
+    }
+
+
 def test_steps_that_were_saved_at_once_have_times_of_their_own():
     with collector() as found:
         sink = OtlpSink(found.address)
@@ -70,7 +95,7 @@ def test_steps_that_were_saved_at_once_have_times_of_their_own():
         for metric in json.loads(found.bodies("/v1/metrics")[-1])["resourceMetrics"][0]["scopeMetrics"][0][
             "metrics"
         ]
-        if metric["name"] == "smdebug.loss"
+        if metric["name"] == "megatron.training.loss"
     ]
     times = [int(point["timeUnixNano"]) for point in metric["gauge"]["dataPoints"]]
     assert times == [1700000000_000000000, 1700000000_001000000, 1700000000_002000000]

@@ -18,6 +18,7 @@ from urllib.request import Request, build_opener
 
 from smdebug.diagnosis.wording import sentence
 from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.secrets.texts import redacted
 from smdebug.sinks.names import Names
 from smdebug.sinks.no_redirect import NoRedirect
@@ -29,6 +30,9 @@ MOST_POINTS = 1000
 SECONDS = 10.0
 _FORBIDDEN = r"[^A-Za-z0-9_.\-/]"
 _LONGEST_NAME = 247  # 255 with the prefix
+MEGATRON = "megatron.training."
+OF_MEGATRON = {"loss": "loss", FIRST_LEARNING_RATE: "learning_rate", "grad_norm": "grad_norm"}
+"""Numbers of a training step for which Megatron-core has names: dashboards that know them need no others."""
 _LATER = (429, 502, 503, 504)
 _MILLISECOND = 1_000_000
 _INFO, _WARN = 9, 13
@@ -91,8 +95,10 @@ class OtlpSink:
         at = self._moment(record.time)
         mode = {"smdebug.mode": record.mode}
         yield "smdebug.step", _point(at, float(record.step), mode)
+        known = OF_MEGATRON if record.mode == "training" else {}
         for name, value in record.values.items():
-            yield f"smdebug.{self._names.allowed(name)}", _point(at, value, mode)
+            allowed = f"{MEGATRON}{known[name]}" if name in known else f"smdebug.{self._names.allowed(name)}"
+            yield allowed, _point(at, value, mode)
         for tensor, statistics in record.statistics.items():
             for statistic, value in statistics.items():
                 labels = {**mode, "smdebug.tensor": tensor}
