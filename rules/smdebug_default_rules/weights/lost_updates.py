@@ -225,9 +225,8 @@ class LostUpdates(DefaultRule):
             return False
         self.still = [] if update.any() else [*self.still, seen.step][:STILL_STEPS]
         self.has_moved = self.has_moved or bool(update.any())
-        has_arrived = self.has_moved and "LBFGS" in [
-            each.get("class") for each in facts.get("optimizers") or ()
-        ]
+        classes = [optimizer.get("class") for optimizer in facts.get("optimizers") or ()]
+        has_arrived = self.has_moved and "LBFGS" in classes  # it stops at a solution by itself
         return len(self.still) >= STILL_STEPS and not has_arrived
 
     def _all_still(self, table: Parameters, owned: Any, with_gradient: Any) -> Finding:
