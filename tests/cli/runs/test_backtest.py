@@ -16,6 +16,8 @@ from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import FOUND, PASSED, Row
 from smdebug.cli.runs.backtest_command import print_verdicts
+from smdebug.service.backtests import Execution
+from tests.backtesting.deployed.folder_account import FolderAccount
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 from tests.cli.conftest import Ask
 
@@ -94,6 +96,21 @@ def test_all_runs_are_shown_in_as_much_memory_as_few(monkeypatch: pytest.MonkeyP
         held[number] = out.held
     assert min(held.values()) > 0  # it looked
     assert held[4_200] < held[200] + 4_000 * 20  # bytes, fewer than a line has
+
+
+def test_cancelling_says_in_json_what_was_ended(
+    ask: Ask, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    account = FolderAccount(tmp_path)
+    monkeypatch.setattr("smdebug.service.backtests.connect_backtests", lambda stack: account)
+    words = (words[0], str(tmp_path / "runs"), "--rule", "LossSpike", "--deployed", "--json")
+    assert ask(*words, "--cancel").json == {"cancelled": None}
+    started = ask(*words)
+    assert started.code == 0, started.err
+    (name,) = account.executions
+    account.executions[name] = Execution("RUNNING")
+    assert ask(*words, "--cancel").json == {"cancelled": name}
+    assert account.executions[name].status == "ABORTED"
 
 
 def test_the_files_and_the_json_hold_the_same_rows(ask: Ask, words: tuple[str, ...]):
