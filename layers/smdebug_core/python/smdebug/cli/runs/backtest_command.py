@@ -279,12 +279,14 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
     labelled = any(row.label for row in table.rows)
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
 
-    def shown() -> Iterator[Row]:
+    def notable() -> Iterator[Row]:
+        return (row for row in table.rows if row.status != PASSED)
+
+    def everything() -> Iterator[Row]:
         """Yield what is notable before what passed; a million rows are never in memory together."""
-        notable = (row for row in table.rows if row.status != PASSED)
-        if not all_runs:
-            return islice(notable, _MOST_ROWS)
-        return chain(notable, (row for row in table.rows if row.status == PASSED))
+        return chain(notable(), (row for row in table.rows if row.status == PASSED))
+
+    first = [] if all_runs else list(islice(notable(), _MOST_ROWS))
 
     def cells(row: Row) -> Sequence[Any]:
         return (
@@ -300,8 +302,8 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
         )
 
     names = [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled]
-    LongTable(names, lambda: map(cells, shown())).print()
-    hidden = 0 if all_runs else len(table.rows) - sum(1 for _ in shown())
+    LongTable(names, lambda: map(cells, everything() if all_runs else first)).print()
+    hidden = 0 if all_runs else len(table.rows) - len(first)
     if hidden:
         print_line(faint(f"… and {counted(hidden, 'verdict')} more; --all-runs shows them"))
     if question.against is not None:
