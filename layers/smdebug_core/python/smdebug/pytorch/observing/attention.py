@@ -13,6 +13,7 @@ import torch
 from smdebug.numbers.attention import Seen, attention_facts
 from smdebug.pytorch.graphs.saved_values import operations, saved_value
 from smdebug.pytorch.observing.loss_graph import LossGraph
+from smdebug.pytorch.tensors.rows import signed
 
 MAX_NODES = 800
 MAX_FOUND = 6
@@ -21,8 +22,6 @@ MOST_ROWS, MOST_HEADS, MOST_QUERIES, MOST_TOKENS = 8, 2, 24, 4096
 _LEAST_TOKENS = 4
 _SOFTMAXES = ("SoftmaxBackward0", "SafeSoftmaxBackward0")
 _FUSED = "ScaledDotProduct"
-_LAST = (1 << 64) - 1
-"""The axis -1, as PyTorch shows it."""
 _KEEPING_PLACES = (
     "ViewBackward0",
     "UnsafeViewBackward0",
@@ -116,7 +115,7 @@ def _has_weights_over_queries(node: Any) -> bool:
     if weights is None or result is None or result.dim() < 3 or weights.shape[-2:] != result.shape[-2:]:
         return False
     axes = [axis for axis in order if axis < result.dim() and result.shape[axis] > 1]
-    is_over_queries = int(softmax._saved_dim) in (result.dim() - 2, _LAST - 1)
+    is_over_queries = _axis_of(softmax, result) == result.dim() - 2
     return is_over_queries and min(result.shape[-2:]) > 1 and axes == sorted(axes)
 
 
@@ -133,7 +132,7 @@ def _past_what_keeps_places(node: Any) -> tuple[Any, Sequence[int]]:
         following = [function for function, _ in node.next_functions]
         is_dropout = node.name() == "MulBackward0" and len(following) == 2 and following[1] is None
         if node.name() == "PermuteBackward0":
-            axes = _axes_of(node._saved_dims)
+            axes = [signed(axis) % len(node._saved_dims) for axis in node._saved_dims]
             if order and len(order) != len(axes):
                 break
             order = [axes[place] for place in order or range(len(axes))]
@@ -143,9 +142,10 @@ def _past_what_keeps_places(node: Any) -> tuple[Any, Sequence[int]]:
     return None, order
 
 
-def _axes_of(dims: Sequence[int]) -> list[int]:
-    """The axes that a permutation takes, from 0 on: PyTorch shows -1 as a number without a sign."""
-    return [(axis - _LAST - 1 if axis > _LAST // 2 else axis) % len(dims) for axis in dims]
+def _axis_of(softmax: Any, result: torch.Tensor) -> int:
+    """The axis of its result that sums to 1, counted from the first."""
+    axis: int = signed(int(softmax._saved_dim)) % result.dim()
+    return axis
 
 
 def _is_attention(node: Any) -> bool:
@@ -167,7 +167,7 @@ def _seen(node: Any, sizes: _Sizes) -> Seen:
     weights = saved_value(node, "_saved_result")
     if weights is not None:
         length = int(weights.shape[-1])
-        if int(node._saved_dim) not in (weights.dim() - 1, _LAST):  # its keys lie along another axis
+        if _axis_of(node, weights) != weights.dim() - 1:  # its keys lie along another axis
             return Seen(length)
         leading = weights.numel() // (length * length) if weights.is_cpu else 0
         return _copied(length, weights.reshape(leading, length, length) if leading else None, sizes, 1e-6)

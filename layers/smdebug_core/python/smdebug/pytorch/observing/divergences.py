@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from smdebug.pytorch.tensors.rows import signed
+
 MADE_OF = ("LogSoftmaxBackward0", "SoftmaxBackward0")
 _REDUCING = {"SumBackward0": "sum", "MeanBackward0": "mean"}
 _TOLERANCE = 1e-3
@@ -37,7 +39,7 @@ def _is_of_shares(product: Any, given: Any) -> bool:
         return False
     if not targets.is_cpu or targets.numel() > 1 << 20:
         return True
-    sums = targets.detach().float().sum(axis - (1 << 64) if axis >= 1 << 63 else axis)
+    sums = targets.detach().float().sum(signed(axis))
     return bool(((sums - 1).abs() < _TOLERANCE).all()) and bool((targets >= 0).all())
 
 

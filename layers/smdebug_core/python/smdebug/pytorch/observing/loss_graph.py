@@ -16,6 +16,7 @@ from smdebug.pytorch.graphs.saved_values import operations
 from smdebug.pytorch.observing import divergences
 from smdebug.pytorch.observing.absolute_errors import Compared
 from smdebug.pytorch.observing.written_errors import written_error
+from smdebug.pytorch.tensors.rows import signed
 
 MAX_NODES = 300
 """A loss that is computed from more than this many operations is described as far as they go."""
@@ -65,7 +66,6 @@ _LAYERS = ("AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward
 """Operations of the layers that a model mostly ends with."""
 _ENDINGS = ("SigmoidBackward0", "TanhBackward0", "SoftplusBackward0", "ReluBackward0")
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
-_IN_64_BITS = 1 << 64
 RAW_OUTPUTS, PROBABILITIES = "raw outputs", "probabilities"
 _MADE_PROBABILITIES = {
     "SoftmaxBackward0": "softmax",
@@ -313,7 +313,7 @@ def _normalised(node: Any, classes: int) -> Normalised | None:
         axis = int(node._saved_dim)
     except (AttributeError, RuntimeError, TypeError):
         return None
-    return wrong_axis(shape, axis - _IN_64_BITS if axis >= _IN_64_BITS // 2 else axis, classes)
+    return wrong_axis(shape, signed(axis), classes)
 
 
 def wrong_axis(shape: tuple[int, ...], axis: int, classes: int) -> Normalised | None:
@@ -332,7 +332,7 @@ def _ignored(node: Any) -> int | None:
         ignored = int(node._saved_ignore_index)
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return None
-    return ignored - _IN_64_BITS if ignored >= _IN_64_BITS // 2 else ignored
+    return signed(ignored)
 
 
 def _is_of_a_layer(given: Any) -> bool:
