@@ -33,8 +33,8 @@ def judge_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any
     task = task_of(ports, name)
     if task.is_custom:
         raise CustomCode(f"{name} has code of its own")
-    begun, purse = ports.clock.now(), task.purse or name
-    reserve(ports.purse, purse, float(event["dollars"]), task.budget)
+    begun = ports.clock.now()
+    reserve(ports.purse, task.purse, float(event["dollars"]), task.budget)
     verdicts: list[tuple[FoundRun, Judged]] = []
     runs = [FoundRun(*run) for run in event["runs"]]
     try:
@@ -52,7 +52,7 @@ def judge_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any
                     log("A run was read without its bundle", run=run.path, problem=judged.bundle_problem)
         ports.bucket.write(rows_key(name, chunk), encoded_verdicts(verdicts))
     finally:
-        settle(ports.purse, purse, event, ports.clock.now() - begun, ports.memory_mb)
+        settle(ports.purse, task.purse, event, ports.clock.now() - begun, ports.memory_mb)
     return {"chunk": chunk, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 

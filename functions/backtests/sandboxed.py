@@ -47,7 +47,7 @@ def prepare_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     name = str(event["backtest"])
     task = task_of(ports, name)
     begun = ports.clock.now()
-    reserve(ports.purse, task.purse or name, float(event["dollars"]), task.budget)
+    reserve(ports.purse, task.purse, float(event["dollars"]), task.budget)
     runs = [FoundRun(*run) for run in event["runs"]]
     question = replace(task.question, bundles=ports.bundles, keeps_bundles=False)
     return {
@@ -75,7 +75,7 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     ]
     ports.bucket.write(rows_key(name, number), encoded_verdicts(verdicts))
     took = ports.clock.now() - float(event["begun"])
-    settle(ports.purse, task.purse or name, chunk, took, ports.memory_mb)
+    settle(ports.purse, task.purse, chunk, took, ports.memory_mb)
     return {"chunk": number, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 

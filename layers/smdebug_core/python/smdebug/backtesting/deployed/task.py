@@ -105,8 +105,9 @@ def write_task(bucket: Storage, id: str, task: Task, chunks: Iterable[tuple[Chun
 
 
 def read_task(bucket: Storage, id: str) -> Task:
-    """Return the task of a backtest."""
-    return Task.from_dict(json.loads(bytes(bucket.read(plan_key(id)))))
+    """Return the task of a backtest, which has a budget of its own unless it names another's."""
+    task = Task.from_dict(json.loads(bytes(bucket.read(plan_key(id)))))
+    return task if task.purse else replace(task, purse=id)
 
 
 def encoded_verdicts(verdicts: Sequence[tuple[FoundRun, Judged]]) -> bytes:
