@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ _SCHEDULE = (
     "Save scheduler.state_dict() with the weights, and load it with scheduler.load_state_dict() after the "
     "optimizer's."
 )
+
+_PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original$")
 
 
 class Resumed(NamedTuple):
@@ -109,7 +112,7 @@ def observed(seen: ObservedStep) -> dict[str, Any] | None:
         "step": seen.step,
         "number": [seen.facts.get("attempt", 0), optimizer["number"]],
         "form": [optimizer["class"], *(int(table.sizes[each]) for each in chosen)],
-        "model": names[0] if names else "",
+        "model": _before_renaming(names[0]) if names else "",
         "updates": optimizer.get("updates_before"),
         "rate": rate,
         "weights": [rounded(samples[name][:MOST_VALUES].tolist(), 4) for name in names if name in samples],
@@ -151,6 +154,11 @@ def said(resumed: Resumed) -> dict[str, Any]:
         ),
         "advice": (_STATE,) if before is None else (_STATE, _SCHEDULE),
     }
+
+
+def _before_renaming(name: str) -> str:
+    """Return a weight's name without what pruning (`weight_orig`) and parametrizations make of it."""
+    return _PARAMETRIZED.sub(r"\1", name).removesuffix("_orig")
 
 
 def _goes_on(course: Mapping[str, Any], now: Mapping[str, Any], losses: Sequence[float]) -> bool:

@@ -12,7 +12,7 @@ ANEW = "The optimizer begins anew after a resume"
 SCHEDULE = "The schedule begins again after a resume"
 
 
-def write(run: Steps, share: float, loss: float, name: str = "Net") -> None:
+def write(run: Steps, share: float, loss: float, name: str = "Net", weight: str = "weight") -> None:
     """Write a step whose weights lie that share of the way from the first ones to others."""
     first, others = (np.random.default_rng(seed).normal(0, 0.1, (16, 16)) for seed in (1, 2))
     for kind, prefix in (("parameters", ""), ("gradients", "gradient/"), ("updates", "update/")):
@@ -21,7 +21,7 @@ def write(run: Steps, share: float, loss: float, name: str = "Net") -> None:
             array = tensors.pop(f"{prefix}{parameter}")
             if kind == "parameters" and parameter.endswith("weight"):
                 array = (first + share * (others - first)).astype(np.float32)
-            tensors[f"{prefix}{parameter.replace('Net', name)}"] = array
+            tensors[f"{prefix}{parameter.replace('Net', name).replace('weight', weight)}"] = array
     run.loss = loss
     run.write()
 
@@ -34,6 +34,7 @@ def resumed(
     begins_at: float = 1.0,
     loss: float = 0.5,
     name: str = "Net-2",
+    weight: str = "weight",
     attempt: int = 0,
     number: tuple[int, int] = (0, 1),
     kind: str = "Adam",
@@ -48,12 +49,14 @@ def resumed(
         write(run, at / steps, 0.6 - 0.1 * at / steps)
         run.skip(*[0.55] * (9 if at < steps else 0))
     optimizer |= {"class": kind, "number": number[1], "updates_before": updates}
-    optimizer["groups"][0]["parameters"] = [each.replace("Net", name) for each in PARAMETERS]
+    optimizer["groups"][0]["parameters"] = [
+        each.replace("Net", name).replace("weight", weight) for each in PARAMETERS
+    ]
     if attempt:
         run.lasting["attempt"] = attempt
     run.rate = rate
     for _ in range(3):
-        write(run, begins_at, loss, name)
+        write(run, begins_at, loss, name, weight)
     return run
 
 
@@ -93,6 +96,8 @@ def test_a_rate_that_is_back_at_the_first_one_is_reported(updates, first, before
         {"updates": 61},
         {"updates": None},
         {"name": "Net"},
+        {"name": "Net", "weight": "weight_orig"},
+        {"name": "Net", "weight": "parametrizations.weight.original"},
         {"kind": "AdamW"},
         {"begins_at": 0.0},
         {"begins_at": 0.45},
