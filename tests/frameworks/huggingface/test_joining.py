@@ -44,6 +44,7 @@ def test_what_the_trainer_logs_is_kept_at_the_step_that_it_is_of(place, tmp_path
     assert "learning_rate" not in trial.observations.series_names()  # it is measured
     assert trial.series("loss").of(modes.TRAIN).steps.tolist() == list(range(12))
     assert trial.series(EPOCHS).steps.tolist() == [0, 8]  # sixteen texts, two in a batch
+    assert trial.series("train_loss").of(modes.TRAIN).steps.tolist() == [11]  # after the last evaluation
 
 
 def test_the_loss_of_an_evaluation_is_the_one_that_the_trainer_gives(place, tmp_path):

@@ -69,6 +69,38 @@ def test_a_number_may_name_its_step(place):
     assert series(place, "accuracy") == [(1, 0.25), (3, 0.5)]
 
 
+def test_a_number_named_for_the_training_is_of_the_training_after_an_evaluation(place):
+    with smdebug.Hook(place) as hook:
+        trained(hook, 5)
+        for _ in range(3):
+            with hook.step(smdebug.modes.EVAL):
+                hook.record("loss", 0.5)
+        hook.log({"train/loss": 0.25, "trained_on": 160, "accuracy": 0.75})
+        hook.log(train_loss=0.125, step=2)
+    trial = create_trial(place)
+    of_mode = {
+        (name, mode.name): found.steps.tolist()
+        for name in ("train/loss", "trained_on", "accuracy", "train_loss")
+        for mode in (smdebug.modes.TRAIN, smdebug.modes.EVAL)
+        if len(found := trial.series(name).of(mode))
+    }
+    assert of_mode == {
+        ("train/loss", "TRAIN"): [7],  # the last step of all, as this hook counts
+        ("trained_on", "TRAIN"): [7],
+        ("accuracy", "EVAL"): [7],
+        ("train_loss", "TRAIN"): [2],
+    }
+
+
+def test_an_evaluation_alone_has_no_step_of_training_for_a_number_named_so(place):
+    with smdebug.Hook(place) as hook:
+        with hook.step(smdebug.modes.EVAL):
+            hook.record("loss", 0.5)
+        hook.log(train_size=60)
+    found = create_trial(place).series("train_size")
+    assert (len(found), len(found.of(smdebug.modes.EVAL))) == (1, 1)
+
+
 def test_what_is_logged_before_the_first_step_belongs_to_it(place):
     smdebug.log(before_the_hook=1.0)
     smdebug.log(before_the_hook=2.0)

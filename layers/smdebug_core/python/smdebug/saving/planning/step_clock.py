@@ -75,6 +75,11 @@ class StepClock(NamedTuple):
         return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
 
     @property
+    def was_trained(self) -> bool:
+        """Whether steps of mode TRAIN have begun."""
+        return self.mode_steps.get(ModeKeys.TRAIN, BEFORE_THE_FIRST) > BEFORE_THE_FIRST
+
+    @property
     def training_step(self) -> int:
         """The step of the training that this is, or that an evaluation follows; `step` if none is known."""
         if self.by_training:

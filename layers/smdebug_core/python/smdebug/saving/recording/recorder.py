@@ -445,11 +445,11 @@ class Recorder:
             return
         elif self._carrying is None or self.observes_beside:
             self.save(f"scalar/{name}", np.array(float(number)), is_scalar=True)
-        elif step is None:
-            self.carry(series, number)
-        else:
-            mode = self.last_begun.mode if self.last_begun is not None else ModeKeys.TRAIN
-            self._carrying.carry(series, number, StepClock(step, mode, step))
+        elif (last := self.last_step) is not None:
+            if name.lower().startswith("train") and last.was_trained:  # even if an evaluation has followed
+                last = last.in_mode(ModeKeys.TRAIN)
+            at = last if step is None else StepClock(step, last.mode, step)
+            self._carrying.carry(series, number, at)
 
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
         """Log a metric of the SageMaker job, in one."""
