@@ -7,6 +7,7 @@ import {
   count,
   duration,
   inWords,
+  isOfMachine,
   number,
   percent,
   plural,
@@ -41,4 +42,16 @@ test("names of series and statistics are words", () => {
   assert.equal(titleOf("learning_rate/0/1"), "Learning rate, group 1");
   assert.equal(statisticName("p05"), "5 % quantile");
   assert.equal(inWords("NoIssuesFound"), "no issues found");
+});
+
+test("the pace of a Trainer is of the machine, and what it learns is not", () => {
+  const names = [
+    "system/cpu_percent",
+    "eval_runtime",
+    "train_samples_per_second",
+    "val/tokens_per_second",
+    "total_flos",
+  ];
+  assert.deepEqual(names.filter(isOfMachine), names);
+  assert.deepEqual(["loss", "runtimes", "eval_loss", "samples_per_second_loss"].filter(isOfMachine), []);
 });

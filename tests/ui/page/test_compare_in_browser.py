@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.browsing import READY, accessible, press, until
+from tests.ui.browsing import READY, accessible, click, press, until
 from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
@@ -21,6 +21,23 @@ def test_runs_are_compared(page, tmp_path):
     for words in ("rms", "step 0: gradients of blocks.0.weight", "since step 30"):
         until(tab, f"document.body.innerText.includes('{words}')")
     assert tab.value("document.querySelector('main h2').innerText") == "Configuration"
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+def test_what_differs_comes_before_what_only_some_runs_record(page, tmp_path):
+    for name, config in (
+        ("a", {"lr": 0.1, "seed": 1}),
+        ("b", {"lr": 0.2, "seed": 1, "depth": 3, "width": 8}),
+    ):
+        WrittenRun(tmp_path / name, config=config).write(30, end=True)
+    tab = page("#/compare/{a},{b}", READY)
+    names = "[...document.querySelectorAll('[aria-label=\"Configuration that differs\"] tbody th')]"
+    shown = f"{names}.filter(each => each.checkVisibility()).map(each => each.innerText).join()"
+    until(tab, f"{shown} === 'lr'")
+    click(tab, "document.querySelector('main details summary')")
+    until(tab, f"{shown} === 'lr,depth,width'")
+    assert "2 parameters that only some of the runs record" in tab.value("document.body.innerText")
     assert accessible(tab) == []
     assert tab.complaints == []
 

@@ -62,13 +62,16 @@ def differences(first: Origin | None, other: Origin | None) -> list[ConfigDiffer
 
 
 def differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the values that are not the same in all configurations; missing is a value, too."""
+    """Return the names of the values that are not the same in all configurations; missing is a value, too.
+
+    Those that are the same wherever they are given tell little, and come last.
+    """
     names = dict.fromkeys(name for configuration in configurations for name in configuration)
-    return [
-        name
-        for name in names
-        if not all(_is_same(configurations[0], configuration, name) for configuration in configurations)
-    ]
+    different = [name for name in names if not _is_same_in_all(configurations, name)]
+    return sorted(
+        different,
+        key=lambda name: _is_same_in_all([each for each in configurations if name in each], name),
+    )
 
 
 def shown(config: Any, name: str) -> Any:
@@ -138,6 +141,10 @@ def imported_in_words(origin: Origin) -> str:
         left_out = ", ".join(f"{count:,} × {what}" for what, count in imported.left_out.items())
         text += f"; not imported: {left_out}"
     return text
+
+
+def _is_same_in_all(configurations: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return all(_is_same(configurations[0], each, name) for each in configurations)
 
 
 def _is_same(first: Any, other: Any, name: str) -> bool:

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from smdebug.files.names import EPOCHS
+from smdebug.files.names import EPOCHS, FIRST_LEARNING_RATE, LEARNING_RATES
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
 from smdebug.runs.metrics import unlike_configured
@@ -180,7 +180,10 @@ def rows_of(run: ReadRun, kind: str) -> RowsAnswer:
 
 
 def series_names(run: ReadRun) -> list[SeriesName]:
-    """Return the scalars of a run, with the modes in which it has them."""
+    """Return the scalars of a run, with the modes in which it has them.
+
+    A learning rate that is the same as the first one at every step is not named again.
+    """
     tensors = {name for statistics in run.kinds.values() for name in statistics.names}
     return [
         {
@@ -190,8 +193,15 @@ def series_names(run: ReadRun) -> list[SeriesName]:
             "is_tensor": name in tensors,
         }
         for name, series in sorted(run.series.items())
-        if name != EPOCHS
+        if name != EPOCHS and not _is_first_rate_again(run, name)
     ]
+
+
+def _is_first_rate_again(run: ReadRun, name: str) -> bool:
+    first, series = run.series.get(FIRST_LEARNING_RATE), run.series[name]
+    if first is None or first is series or not name.startswith(LEARNING_RATES) or len(first) != len(series):
+        return False
+    return np.array_equal(first.values, series.values) and np.array_equal(first.steps, series.steps)
 
 
 def rows_answer(reader: ReadRun, kind: str) -> tuple[list[str], list[int]]:

@@ -124,7 +124,6 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       );
   }
 
-  // A column for each run; many runs with few parameters have a row each.
   function drawConfiguration({ configuration: rows, runs }) {
     if (!rows.length) {
       const isRead = runs.every((run) => run.ready || run.error);
@@ -132,40 +131,15 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       replace(configuration, h("p", { class: "quiet", text }));
       return;
     }
-    const words = (value) => (value === null ? "–" : String(value));
-    const name_of = (run, place, scope) => h("th", { scope, title: run.name }, swatch(place), run.name);
-    const isTall = runs.length > 5 && rows.length <= runs.length;
-    const [head, body] = isTall
-      ? [
-          [h("th", { scope: "col", text: "run" }), ...rows.map((row) => h("th", { scope: "col", text: row.name }))],
-          runs.map((run, place) => [
-            name_of(run, place, "row"),
-            ...rows.map((row) => h("td", { text: words(row.values[place]), title: words(row.values[place]) })),
-          ]),
-        ]
-      : [
-          [h("th", { scope: "col", text: "parameter" }), ...runs.map((run, place) => name_of(run, place, "col"))],
-          rows.map((row) => [
-            h("th", { scope: "row", text: row.name }),
-            ...row.values.map((value) => h("td", { text: words(value), title: words(value) })),
-          ]),
-        ];
+    const differ = rows.filter((row) => new Set(row.values.filter((value) => value !== null)).size > 1);
+    const others = rows.filter((row) => !differ.includes(row));
+    const said = `${plural(others.length, "parameter")} that only some of the runs record`;
     replace(
       configuration,
-      h(
-        "div",
-        { class: "table", tabindex: "0", role: "region", "aria-label": "Configuration that differs" },
-        h(
-          "table",
-          {},
-          h("thead", {}, h("tr", {}, head)),
-          h(
-            "tbody",
-            {},
-            body.map((cells) => h("tr", {}, cells)),
-          ),
-        ),
-      ),
+      differ.length ? configurationTable(differ, runs) : null,
+      others.length
+        ? h("details", { open: !differ.length }, h("summary", { text: said }), configurationTable(others, runs))
+        : null,
     );
   }
 
@@ -294,4 +268,31 @@ function sweptRuns(runs, chart) {
 function withoutProblem(run) {
   const steps = plural(run.checked, "saved step");
   return run.missing ? `! no problem in ${steps}, others are missing` : `✓ no problem in ${steps}`;
+}
+
+/**
+ * A column for each run; many runs with few parameters have a row each.
+ * @param {{name: string, values: any[]}[]} rows
+ * @param {{name: string}[]} runs
+ */
+function configurationTable(rows, runs) {
+  const words = (value) => (value === null ? "–" : String(value));
+  const cell = (value) => h("td", { text: words(value), title: words(value) });
+  const headOf = (run, place, scope) => h("th", { scope, title: run.name }, swatch(place), run.name);
+  const isTall = runs.length > 5 && rows.length <= runs.length;
+  const [head, body] = isTall
+    ? [
+        [h("th", { scope: "col", text: "run" }), ...rows.map((row) => h("th", { scope: "col", text: row.name }))],
+        runs.map((run, place) => [headOf(run, place, "row"), ...rows.map((row) => cell(row.values[place]))]),
+      ]
+    : [
+        [h("th", { scope: "col", text: "parameter" }), ...runs.map((run, place) => headOf(run, place, "col"))],
+        rows.map((row) => [h("th", { scope: "row", text: row.name }), ...row.values.map(cell)]),
+      ];
+  const lines = body.map((cells) => h("tr", {}, cells));
+  return h(
+    "div",
+    { class: "table", tabindex: "0", role: "region", "aria-label": "Configuration that differs" },
+    h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)),
+  );
 }

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { AxisChoice } from "./axis_choice.js";
 import { BestValues } from "./best_values.js";
 import { button, h, replace, toggle } from "./dom.js";
-import { count, number, plural, titleOf, wordsOf } from "./format.js";
+import { count, isOfMachine, number, plural, titleOf, wordsOf } from "./format.js";
 import { linesOf, sourcesOf } from "./lines.js";
 import { SeriesChart } from "./series_chart.js";
 import { smoothingOf } from "./smoothing.js";
@@ -13,8 +13,6 @@ import { Strip, inksOfModes, rowsOfFacts, rowsOfFindings } from "./strips.js";
 /** @typedef {import("./types/answers.js").RunAnswer} RunAnswer */
 
 const SMALL_CHARTS = 12;
-
-export const isOfMachine = (name) => name.startsWith("system/");
 
 /**
  * The series that is most likely the loss of the training.

@@ -50,6 +50,12 @@ export function bytes(value) {
   return `${number(value)} ${units[at]}`;
 }
 
+// What Trainers log of their pace, which says as little about learning as what the machine did.
+const PACE = /(^|[_/])(runtime|preparation_time|(samples|steps|tokens)_per_second|total_flos)$/;
+
+/** @param {string} name */
+export const isOfMachine = (name) => name.startsWith("system/") || PACE.test(name);
+
 // How the values of a series are written, by its name.
 export function wordsOf(name) {
   if (name.endsWith("_bytes")) return bytes;
