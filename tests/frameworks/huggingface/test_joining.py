@@ -53,6 +53,14 @@ def test_the_loss_of_an_evaluation_is_the_one_that_the_trainer_gives(place, tmp_
     assert trial.series("loss").of(modes.EVAL).values.tolist() == pytest.approx([given])
 
 
+def test_a_step_after_an_evaluation_with_batches_of_another_size_can_be_read(place, tmp_path):
+    trial, _ = watched(place, tmp_path, steps=6, eval_strategy="steps", eval_steps=3)
+    evaluations = [step for step in trial.steps() if trial.mode(step) is modes.EVAL]
+    assert evaluations == [3, 6]  # after steps 2 and 5, which are saved as well
+    batches = [trial.facts(step)["shapes"][0][0] for step in trial.steps()]
+    assert batches == [8 if step in evaluations else 2 for step in trial.steps()]
+
+
 def test_arguments_are_configuration_and_fact_without_secrets(place, tmp_path):
     trial, _ = watched(place, tmp_path, weight_decay=0.25, hub_token="hidden")
     assert (trial.origin.config["weight_decay"], trial.origin.config["model.n_embd"]) == (0.25, 8)

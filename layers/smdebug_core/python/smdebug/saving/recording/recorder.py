@@ -535,18 +535,20 @@ class Recorder:
             return
         if self.observes_beside:
             if self.open is not None and self.open.has_records:
-                taken = observer.hand_over(step)
+                taken = observer.hand_over(self.open.clock)
                 self.open.write_later(taken.tensors, beside=True, alone=self._saves_digests_only())
             return
         if self.open is None and not (also_alone and observer.carries_series):
             return
-        taken = observer.hand_over(step)
+        # Later steps find the layout by the number under which this one is saved.
+        number = self._numbers.after_last(step) if self._numbers is not None else step
+        taken = observer.hand_over(number if self.open is None else self.open.clock)
         self._write_by = perf_counter() + CARRIED_SECONDS
         if taken.is_empty:
             return
         if self.open is None and self._numbers is not None and self.run is not None:
             assert self.run.writer is not None
-            self.open = self.run.writer.open_step(self._numbers.after_last(step))
+            self.open = self.run.writer.open_step(number)
         if self.open is None and self._is_handed_over():
             for name, make, _ in taken.tensors():
                 self._late_tensors().add(name, make(), None)
