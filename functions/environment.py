@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from functions.decisions.posting.posts import Form
 from functions.decisions.tenants import Tenants
-from functions.decisions.webhooks import Form
 from smdebug.exceptions import SMDebugError
 
 

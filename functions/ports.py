@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from functions.decisions.job_ownership import JobClaims
-from functions.decisions.webhooks import Answer
+from functions.decisions.posting.posts import Answer
 from smdebug.exceptions import DamagedFile
 from smdebug.service.step_index.item_reader import Item, ItemReader
 
@@ -213,7 +213,7 @@ class Secrets(Protocol):
 class Web(Protocol):
     """Services on the internet."""
 
-    def post(self, url: str, body: bytes, *, token: str) -> Answer:
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str]) -> Answer:
         """Post JSON; return the answer, or the kind of error without a text that has the URL."""
 
 

@@ -74,6 +74,10 @@ class Settings:
     """The secret `{"url": …}` of a Slack webhook for findings: its name, or `ssm:` and a parameter's."""
     webhook_secret: str | None = None
     """The secret `{"url": …, "token": …}` of a webhook for unchanged events, named in the same way."""
+    alertmanager_secret: str | None = None
+    """The secret `{"url": "https://…/api/v2/alerts"}` of Prometheus' Alertmanager, for findings."""
+    otlp_secret: str | None = None
+    """The secret `{"url": "https://…/v1/logs"}` of a collector of OpenTelemetry, for all events."""
     batch_queues: tuple[str, ...] = ()
     """Job queues of AWS Batch in which `stoptraining` may terminate the job of a run."""
     stop_queues: tuple[str, ...] = ()

@@ -6,11 +6,11 @@ import http.client
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from functions.adapters.asking import Client, ask
-from functions.decisions.webhooks import Answer
+from functions.decisions.posting.posts import Answer
 from functions.ports import NotDone
 from smdebug.service.webhook_secrets import IN_SSM
 
@@ -54,11 +54,9 @@ class Posts:
     def __init__(self) -> None:
         self._opener = urllib.request.build_opener(_NoRedirects)
 
-    def post(self, url: str, body: bytes, *, token: str) -> Answer:
-        headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "smdebug"}
-        if token:
-            headers["x-smdebug-token"] = token
-        request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - checked
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str]) -> Answer:
+        ours = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "smdebug"}
+        request = urllib.request.Request(url, body, {**headers, **ours}, method="POST")  # noqa: S310 - checked
         try:
             with self._opener.open(request, timeout=_SECONDS) as response:
                 return Answer(status=int(response.status))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.webhooks import Form, body_of, wait_before_next
+from functions.decisions.posting.posts import Form, body_of, wait_before_next
 from functions.ports import Secrets, Web
 from smdebug.exceptions import SMDebugError
 from smdebug.service.webhook_secrets import endpoint_in
@@ -35,7 +35,7 @@ def post(ports: WebhookPorts, event: Mapping[str, Any]) -> None:
     text = ports.secrets.read(ports.secret)
     for attempt in range(ATTEMPTS):
         endpoint = endpoint_in(text, ports.secret)
-        answer = ports.web.post(endpoint.url, body, token=endpoint.token)
+        answer = ports.web.post(endpoint.url, body, headers=endpoint.headers)
         if 200 <= answer.status < 300:
             return
         wait = wait_before_next(answer, attempt)

@@ -46,3 +46,7 @@ def webhooks_of(settings: Settings) -> Iterator[Webhook]:
         yield Webhook("Slack", settings.slack_secret, "slack", (FOUND, RESOLVED))
     if settings.webhook_secret:
         yield Webhook("Webhook", settings.webhook_secret, "event", ALL_EVENTS)
+    if settings.alertmanager_secret:
+        yield Webhook("Alertmanager", settings.alertmanager_secret, "alertmanager", (FOUND, RESOLVED))
+    if settings.otlp_secret:
+        yield Webhook("Otlp", settings.otlp_secret, "otlp", ALL_EVENTS)

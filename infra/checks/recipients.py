@@ -22,6 +22,10 @@ class Recipients(Protocol):
     @property
     def webhook_secret(self) -> str | None: ...
     @property
+    def alertmanager_secret(self) -> str | None: ...
+    @property
+    def otlp_secret(self) -> str | None: ...
+    @property
     def batch_queues(self) -> tuple[str, ...]: ...
     @property
     def stop_queues(self) -> tuple[str, ...]: ...
@@ -38,6 +42,8 @@ def problem_with(settings: Recipients) -> str:
     for name, secret in (
         ("slack_secret", settings.slack_secret),
         ("webhook_secret", settings.webhook_secret),
+        ("alertmanager_secret", settings.alertmanager_secret),
+        ("otlp_secret", settings.otlp_secret),
     ):
         if secret is not None and not re.fullmatch(_SECRET, secret, re.ASCII):
             return (

@@ -10,7 +10,7 @@ import pytest
 
 from functions import wiring
 from functions.adapters.webhook import Posts, SecretsOfAws
-from functions.decisions.webhooks import Answer, Form, body_of
+from functions.decisions.posting.posts import Answer, Form, body_of
 from functions.followup.webhooks import ATTEMPTS, NotDelivered, WebhookPorts, post
 from functions.handlers import post_webhook
 from functions.ports import NotDone
@@ -19,6 +19,7 @@ from tests.functions.decisions.sample_events import every_kind
 from tests.support.mocked_aws import mocked_aws
 
 URL = "https://hooks.example.org/services/T0/B0/verysecret"
+HEADERS = {"x-smdebug-token": "t"}
 EVENT = {"detail-type": "x", "detail": dict(every_kind()["found"].detail)}
 
 
@@ -41,8 +42,8 @@ class Answering:
         self.answers = list(answers)
         self.sent = []
 
-    def post(self, url, body, *, token):
-        self.sent.append((url, token, json.loads(body)))
+    def post(self, url, body, *, headers):
+        self.sent.append((url, headers, json.loads(body)))
         return self.answers.pop(0)
 
 
@@ -59,7 +60,7 @@ def ports(secrets, web, form=Form.EVENT):
 def test_an_event_is_posted_unchanged_with_its_token():
     web = Answering(Answer(204))
     post(ports(Kept(secret(token="t")), web)[0], EVENT)
-    assert web.sent == [(URL, "t", EVENT)]
+    assert web.sent == [(URL, {"x-smdebug-token": "t"}, EVENT)]
 
 
 def test_a_busy_webhook_is_asked_again_when_it_says_and_no_later_than_there_is_time_for():
@@ -104,10 +105,12 @@ def test_a_url_that_was_replaced_is_read_again_at_the_first_refusal():
         '{"url": "https://x:verysecret/"}',
         '{"url": "https://x/verysecret\\r\\nHost: y"}',
         '{"url": "https://x/y", "token": "verysecret\\nx: y"}',
+        '{"url": "https://x/y", "authorization": "Bearer verysecret\\r\\nx: y"}',
+        '{"url": "https://x/y", "authorization": "Bearer very secret"}',
     ],
 )
 def test_a_secret_without_a_safe_endpoint_is_refused_without_showing_it(text):
-    with pytest.raises(BadSecret, match=r"The (url .*)?(in the )?secret pager") as caught:
+    with pytest.raises(BadSecret, match=r"[Tt]he secret pager") as caught:
         endpoint_in(text, "pager")
     assert "verysecret" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -159,21 +162,21 @@ def server():
 
 def test_a_redirect_is_not_followed(server):
     place, posts = server
-    assert Posts().post(f"{place}/302/x", b"{}", token="t").status == 302
+    assert Posts().post(f"{place}/302/x", b"{}", headers=HEADERS).status == 302
     assert posts == [("/302/x", "t")]
 
 
 def test_the_answer_of_a_webhook_is_passed_on(server):
     place, _ = server
-    assert Posts().post(f"{place}/200/x", b"{}", token="") == Answer(200)
-    assert Posts().post(f"{place}/429/x", b"{}", token="") == Answer(429, "7")
+    assert Posts().post(f"{place}/200/x", b"{}", headers={}) == Answer(200)
+    assert Posts().post(f"{place}/429/x", b"{}", headers={}) == Answer(429, "7")
 
 
 def test_an_error_has_no_url():
-    answer = Posts().post("http://127.0.0.1:1/verysecret", b"{}", token="t")
+    answer = Posts().post("http://127.0.0.1:1/verysecret", b"{}", headers=HEADERS)
     assert answer.status == 0
     assert "verysecret" not in answer.problem
-    assert Posts().post("http://\x7fverysecret/", b"{}", token="t").problem == "InvalidURL"
+    assert Posts().post("http://\x7fverysecret/", b"{}", headers=HEADERS).problem == "InvalidURL"
 
 
 # Secrets

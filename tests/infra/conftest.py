@@ -110,6 +110,8 @@ def everything(rules_folder: Path) -> Settings:
         tags=("team=ml", "cost-centre=42"),
         slack_secret="slack",
         webhook_secret="pager",
+        alertmanager_secret="alerts",
+        otlp_secret="ssm:/teams/collector",
         batch_queues=("training", "night"),
         stop_queues=("hpc", "gpu"),
         encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",

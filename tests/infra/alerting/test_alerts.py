@@ -42,7 +42,12 @@ def test_act_knows_the_allowed_recipients(full_stack: Stack):
 
 
 def test_webhooks_get_their_events_in_their_form(full_stack: Stack):
-    for name, form, kinds in (("Slack", "slack", 2), ("Webhook", "event", 5)):
+    for name, form, kinds in (
+        ("Slack", "slack", 2),
+        ("Webhook", "event", 5),
+        ("Alertmanager", "alertmanager", 2),
+        ("Otlp", "otlp", 5),
+    ):
         rule = full_stack.single("AWS::Events::Rule", f"DebuggerFindings{name}")
         (target,) = rule["Targets"]
         assert f"PostTo{name}" in full_stack.text(target["Arn"])

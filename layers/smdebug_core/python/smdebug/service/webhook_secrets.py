@@ -18,17 +18,25 @@ class BadSecret(SMDebugValueError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to post to. Neither value appears in a text, so that no log or error has them."""
+    """Where to post to. No value appears in a text, so that no log or error has them."""
 
     url: str = field(repr=False)
     token: str = field(default="", repr=False)
+    authorization: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Who posts, in the headers that the secret asks for."""
+        known = {"x-smdebug-token": self.token, "Authorization": self.authorization}
+        return {name: value for name, value in known.items() if value}
 
 
 def endpoint_in(secret: str, name: str) -> Endpoint:
     """Return the endpoint in a secret; `BadSecret` names the secret and nothing of its content."""
     try:
         payload = json.loads(secret)
-        endpoint = Endpoint(str(payload["url"]), str(payload.get("token") or ""))
+        texts = (payload.get(name) for name in ("token", "authorization"))
+        endpoint = Endpoint(str(payload["url"]), *(str(text or "") for text in texts))
         parts = urlsplit(endpoint.url)
         host, _ = parts.hostname or "", parts.port
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -38,7 +46,10 @@ def endpoint_in(secret: str, name: str) -> Endpoint:
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _THIS_MACHINE)
     if not host or not is_safe:
         raise BadSecret(f"The url in the secret {name} does not begin with https://.")
-    texts = (endpoint.url, endpoint.token)
-    if not all(text.isascii() and text.isprintable() and " " not in text for text in texts):
-        raise BadSecret(f"The url or token in the secret {name} has characters that HTTP refuses.")
+    scheme, _, credentials = endpoint.authorization.partition(" ")  # as in `Bearer …`
+    for text in (endpoint.url, endpoint.token, scheme, credentials):
+        if not (text.isascii() and text.isprintable() and " " not in text):
+            raise BadSecret(
+                f"The url, token or authorization in the secret {name} has characters that HTTP refuses."
+            )
     return endpoint

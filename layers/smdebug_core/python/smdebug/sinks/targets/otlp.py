@@ -6,10 +6,9 @@ The encoding is OTLP's JSON, which needs no library. https://opentelemetry.io/do
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,6 +21,7 @@ from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.secrets.texts import redacted
 from smdebug.sinks.names import Names
 from smdebug.sinks.no_redirect import NoRedirect
+from smdebug.sinks.otlp_json import INFO, WARN, Point, attributes, event, logs, metrics, point
 from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, Record, RunRecord
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
@@ -35,9 +35,6 @@ OF_MEGATRON = {"loss": "loss", FIRST_LEARNING_RATE: "learning_rate", "grad_norm"
 """Numbers of a training step for which Megatron-core has names: dashboards that know them need no others."""
 _LATER = (429, 502, 503, 504)
 _MILLISECOND = 1_000_000
-_INFO, _WARN = 9, 13
-
-Point = tuple[str, dict[str, Any]]
 
 
 class OtlpSink:
@@ -68,23 +65,22 @@ class OtlpSink:
         of_environment = _pairs(os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
         name = os.environ.get("OTEL_SERVICE_NAME") or of_environment.pop("service.name", "smdebug")
         known = {"service.name": name, "smdebug.run": run.name, "smdebug.path": redacted(run.path)}
-        self._resource = {"attributes": _attributes({**of_environment, **known})}
+        self._resource = {"attributes": attributes({**of_environment, **known})}
         self._scope = {"name": "smdebug", "version": run.version}
         self._post("metrics", {"resourceMetrics": []})
 
     def send(self, records: Sequence[Record]) -> None:
         """Send the numbers as metrics, then the problems as events."""
-        points = [point for record in records for point in self._points_of(record)]
+        points = [found for record in records for found in self._points_of(record)]
         for start in range(0, len(points), MOST_POINTS):
-            scoped = {"scope": self._scope, "metrics": _metrics(points[start : start + MOST_POINTS])}
+            scoped = {"scope": self._scope, "metrics": metrics(points[start : start + MOST_POINTS])}
             self._post(
                 "metrics",
                 {"resourceMetrics": [{"resource": self._resource, "scopeMetrics": [scoped]}]},
             )
-        events = [event for record in records for event in self._events_of(record)]
+        events = [found for record in records for found in self._events_of(record)]
         if events:
-            scoped = {"scope": self._scope, "logRecords": events}
-            self._post("logs", {"resourceLogs": [{"resource": self._resource, "scopeLogs": [scoped]}]})
+            self._post("logs", logs(self._resource, self._scope, events))
 
     def end(self, *, is_complete: bool = True) -> None:
         """Do nothing: a collector knows no end of a run."""
@@ -94,15 +90,15 @@ class OtlpSink:
             return
         at = self._moment(record.time)
         mode = {"smdebug.mode": record.mode}
-        yield "smdebug.step", _point(at, float(record.step), mode)
+        yield "smdebug.step", point(at, float(record.step), mode)
         known = OF_MEGATRON if record.mode == "training" else {}
         for name, value in record.values.items():
             allowed = f"{MEGATRON}{known[name]}" if name in known else f"smdebug.{self._names.allowed(name)}"
-            yield allowed, _point(at, value, mode)
+            yield allowed, point(at, value, mode)
         for tensor, statistics in record.statistics.items():
             for statistic, value in statistics.items():
                 labels = {**mode, "smdebug.tensor": tensor}
-                yield f"smdebug.tensor.{statistic}", _point(at, value, labels)
+                yield f"smdebug.tensor.{statistic}", point(at, value, labels)
 
     def _moment(self, seconds: float | None) -> int:
         """Return the time of a record in nanoseconds, later than the one before.
@@ -115,7 +111,7 @@ class OtlpSink:
 
     def _events_of(self, record: Record) -> Iterator[dict[str, Any]]:
         if isinstance(record, IssueRecord):
-            severity = _WARN if record.state == "opened" else _INFO
+            severity = WARN if record.state == "opened" else INFO
             known = {
                 "smdebug.problem": record.key,
                 "smdebug.step": record.step,
@@ -123,7 +119,9 @@ class OtlpSink:
                 "smdebug.advice": redacted(record.first_advice),
                 "smdebug.rules": ", ".join(record.issue.rules),
             }
-            yield _event(f"smdebug.problem.{record.state}", severity, redacted(record.title), known)
+            yield event(
+                time.time_ns(), f"smdebug.problem.{record.state}", severity, redacted(record.title), known
+            )
         elif isinstance(record, DiagnosisRecord):
             known = {
                 "smdebug.problems": len(record.issues),
@@ -132,8 +130,8 @@ class OtlpSink:
                 "smdebug.rules_failed": len(record.failed),
                 "smdebug.step": record.last_step,
             }
-            severity = _WARN if record.open else _INFO
-            yield _event("smdebug.diagnosis", severity, redacted(record.summary), known)
+            severity = WARN if record.open else INFO
+            yield event(time.time_ns(), "smdebug.diagnosis", severity, redacted(record.summary), known)
 
     def _post(self, signal: str, content: dict[str, Any]) -> None:
         own = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
@@ -189,44 +187,6 @@ class OtlpSink:
         text = f"OpenTelemetry: the collector did not keep {count:,} of the points of a request: {reason}"
         if count and text not in self._rejected:
             self._rejected.append(redacted(text[:300]))
-
-
-def _metrics(points: Iterable[Point]) -> list[dict[str, Any]]:
-    of_name: dict[str, list[dict[str, Any]]] = {}
-    for name, point in points:
-        of_name.setdefault(name, []).append(point)
-    return [{"name": name, "gauge": {"dataPoints": found}} for name, found in of_name.items()]
-
-
-def _point(nanos: int, value: float, labels: dict[str, Any]) -> dict[str, Any]:
-    return {"timeUnixNano": str(nanos), "asDouble": _double(value), "attributes": _attributes(labels)}
-
-
-def _double(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _event(name: str, severity: int, text: str, known: dict[str, Any]) -> dict[str, Any]:
-    now = str(time.time_ns())
-    return {
-        "timeUnixNano": now,
-        "observedTimeUnixNano": now,
-        "severityNumber": severity,
-        "severityText": "WARN" if severity == _WARN else "INFO",
-        "eventName": name,
-        "body": {"stringValue": text},
-        "attributes": _attributes({name: value for name, value in known.items() if value != ""}),
-    }
-
-
-def _attributes(known: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _value(value)} for name, value in known.items()]
-
-
-def _value(value: Any) -> dict[str, Any]:
-    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": str(value)}
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from functions.decisions.posting import tool_forms
 from smdebug.secrets.data import redacted_data
 from smdebug.secrets.texts import redacted
 
@@ -19,6 +20,8 @@ class Form(StrEnum):
 
     EVENT = "event"  # as published on the bus
     SLACK = "slack"
+    ALERTMANAGER = "alertmanager"
+    OTLP = "otlp"  # events of OpenTelemetry's log
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ class Answer:
 
 def body_of(form: Form, event: Mapping[str, Any]) -> bytes:
     """Return the body of the post."""
-    payload = redacted_data(event) if form is Form.EVENT else slack_message(event["detail"])
-    return json.dumps(payload).encode()
+    return json.dumps(_payload(form, event)).encode()
 
 
 def slack_message(detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,6 +54,15 @@ def wait_before_next(answer: Answer, attempt: int) -> float | None:
     seconds = answer.retry_after
     requested = float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
     return min(LONGEST_WAIT, max(requested, 2.0**attempt))
+
+
+def _payload(form: Form, event: Mapping[str, Any]) -> Any:
+    if form is Form.SLACK:
+        return slack_message(event["detail"])
+    safe = redacted_data(event)
+    if form is Form.ALERTMANAGER:
+        return tool_forms.alerts(safe)
+    return tool_forms.log_request(safe) if form is Form.OTLP else safe
 
 
 def _plain(text: object) -> str:

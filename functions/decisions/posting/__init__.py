@@ -1,0 +1,1 @@
+"""What is posted to webhooks and tools, and what their answers ask for."""
