@@ -11,7 +11,7 @@ import smdebug
 from functions.backtests.ports import BacktestPorts
 from functions.backtests.spending import reserve, settle
 from functions.telemetry import log
-from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, RUN_SECONDS, rows_key
+from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, rows_key, seconds_for_run
 from smdebug.backtesting.deployed.task import Task, encoded_verdicts, read_task
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged
@@ -40,7 +40,7 @@ def judge_chunk(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, Any
     try:
         question = replace(
             task.question,
-            timeout=min(task.question.timeout, RUN_SECONDS),
+            timeout=seconds_for_run(task.question),
             bundles=ports.bundles,
             keeps_bundles=bool(ports.bundles),
         )

@@ -16,9 +16,10 @@ from functions.backtests.ports import BacktestPorts
 from functions.backtests.spending import reserve, settle
 from functions.custom_rules.credentials import LENT_FOR, reading_policy
 from smdebug.backtesting.bundles.bundle_file import bundle_name
-from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, rows_key
+from smdebug.backtesting.deployed.plan import BEGIN_WITHIN, rows_key, seconds_for_run
 from smdebug.backtesting.deployed.task import encoded_verdicts
 from smdebug.backtesting.finding_runs import FoundRun
+from smdebug.backtesting.identity import within
 from smdebug.backtesting.judging import Judged
 from smdebug.backtesting.question import names_of
 from smdebug.backtesting.rows import (
@@ -68,9 +69,11 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     task = task_of(ports, name)
     names = names_of(task.question.rules)
     runs = [FoundRun(*run) for run in chunk["runs"]]
+    seconds = seconds_for_run(task.question)
+    planned = [within(identity, seconds) if identity else "" for identity in chunk["identities"]]
     verdicts = [
-        (run, judged_of(run, answer, names))
-        for run, answer in zip(runs, event["answers"], strict=True)
+        (run, judged_of(run, answer, names, identity))
+        for run, identity, answer in zip(runs, planned, event["answers"], strict=True)
         if answer.get("late") is not True
     ]
     ports.bucket.write(rows_key(name, number), encoded_verdicts(verdicts))
@@ -79,12 +82,18 @@ def keep_verdicts(ports: BacktestPorts, event: Mapping[str, Any]) -> dict[str, A
     return {"chunk": number, "judged": len(verdicts), "left": len(runs) - len(verdicts)}
 
 
-def judged_of(run: FoundRun, answer: Mapping[str, Any], names: list[str]) -> Judged:
-    """Return what the sandbox says of the run: rows of these rules, or rows that say what went wrong."""
+def judged_of(run: FoundRun, answer: Mapping[str, Any], names: list[str], planned: str = "") -> Judged:
+    """Return what the sandbox says of the run: rows of these rules, or rows that say what went wrong.
+
+    That a rule hangs on it holds for the run as it was `planned`.
+    """
     died = answer.get("died")
     if isinstance(died, Mapping):
-        status = TIMED_OUT if died.get("too_long") is True else FAILED
-        return _without(run, str(died.get("message", "it died"))[:_LONGEST], names, status)
+        hangs = died.get("too_long") is True
+        without = _without(
+            run, str(died.get("message", "it died"))[:_LONGEST], names, TIMED_OUT if hangs else FAILED
+        )
+        return replace(without, identity=planned if hangs else "")
     error = answer.get("Error")
     if isinstance(error, str):
         cause = str(answer.get("Cause", ""))[:300]

@@ -13,11 +13,9 @@ from smdebug.backtesting.deployed.account import DeployedOptions, backtest_in_ac
 from smdebug.backtesting.deployed.task import Task, write_task
 from smdebug.backtesting.question import Question
 from smdebug.storage import open_storage
+from tests.backtesting.deployed.asking import without_seconds
 from tests.backtesting.deployed.folder_account import FolderAccount
-from tests.backtesting.deployed.test_account import judged_here, without_seconds
 from tests.backtesting.many_runs import make_run, write_rule
-
-__all__ = ["judged_here"]
 
 EXPLODING = Question(({"rule": "ExplodingTensor", "parameters": {}},))
 DECREASING = Question(({"rule": "LossNotDecreasing", "parameters": {}},))

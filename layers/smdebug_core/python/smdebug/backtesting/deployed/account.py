@@ -21,7 +21,6 @@ from smdebug.backtesting.backtest import Backtest, Options, refuse_unknown
 from smdebug.backtesting.bundles.bundle_file import bundle_name
 from smdebug.backtesting.deployed.plan import (
     MOST_RUNS,
-    RUN_SECONDS,
     Capacity,
     Chunk,
     Estimate,
@@ -32,6 +31,7 @@ from smdebug.backtesting.deployed.plan import (
     refuse_slowing,
     rows_folder,
     rules_counted,
+    seconds_for_run,
 )
 from smdebug.backtesting.deployed.task import Task, bundles_in, read_task, verdicts_in, write_task
 from smdebug.backtesting.finding_runs import FoundRun, find_runs
@@ -84,7 +84,7 @@ def backtest_in_account(
     digest = question.digest()
     file = options.journal or default_journal(digest)
     with Journal(file, digest) as journal:
-        verdicts = _Verdicts(journal, is_fresh=options.fresh)
+        verdicts = _Verdicts(journal, seconds_for_run(question), is_fresh=options.fresh)
         begun = Begun(file.with_name(f"{file.name}.deployed"))
         if (earlier := begun.id) and account.execution(earlier) is not None:
             if not deployed.is_dry:
@@ -95,7 +95,7 @@ def backtest_in_account(
             verdicts.reuse(each.run, each.identity)
         bundles = bundles_in(account.bucket)
         missing = [
-            PlannedRun(each.run, each.steps, bundle_name(each.run.location) in bundles)
+            PlannedRun(each.run, each.steps, bundle_name(each.run.location) in bundles, each.identity)
             for each in runs
             if verdicts.lacks(each.run)
         ]
@@ -112,7 +112,7 @@ def backtest_in_account(
             if not deployed.may_slow_live_runs:
                 refuse_slowing(capacity)
             rounds = _Rounds(account, begun, verdicts, rules, capacity, deployed, options)
-            ended = rounds.judge(task, missing, digest)
+            ended = rounds.judge(task, missing, chunks, digest)
         return _table(question, runs, verdicts, options, ended)
 
 
@@ -128,19 +128,21 @@ class _Rounds:
     deployed: DeployedOptions
     options: Options
 
-    def judge(self, task: Task, missing: Sequence[PlannedRun], digest: str) -> Execution:
-        """Judge the runs; return the last execution. All share the budget of the first."""
+    def judge(
+        self, task: Task, missing: Sequence[PlannedRun], chunks: Sequence[Chunk], digest: str
+    ) -> Execution:
+        """Judge the runs, first in these chunks; return the last execution. All share the first budget."""
         while True:
             name = self.begun.new(digest)
-            ended = self._judge_once(name, task, missing)
+            ended = self._judge_once(name, task, chunks)
             left = [each for each in missing if self.verdicts.lacks(each.run)]
             if not left or len(left) == len(missing) or ended.status != SUCCEEDED:
                 return ended
             missing, task = left, replace(task, purse=task.purse or name)
+            chunks = chunks_of(missing, self.rules, custom=task.is_custom)
 
-    def _judge_once(self, name: str, task: Task, missing: Sequence[PlannedRun]) -> Execution:
+    def _judge_once(self, name: str, task: Task, chunks: Sequence[Chunk]) -> Execution:
         rules = self.rules
-        chunks = chunks_of(missing, rules, custom=task.is_custom)
         priced = [(chunk, _price(chunk, rules, self.capacity, task)) for chunk in chunks]
         write_task(self.account.bucket, name, task, priced)
         self.begun.keep(name)
@@ -211,8 +213,10 @@ def cancel(question: Question, account: Account, journal: Path | None = None) ->
 class _Verdicts:
     """What was judged: by name what is in the journal, and with its rows what is not."""
 
-    def __init__(self, journal: Journal, *, is_fresh: bool):
+    def __init__(self, journal: Journal, seconds: float, *, is_fresh: bool):
+        """A run had `seconds` for its verdict."""
         self._journal = journal
+        self._seconds = seconds
         self._is_fresh = is_fresh
         self._in_journal: set[str] = set()
         self._others: dict[str, Judged] = {}
@@ -233,7 +237,7 @@ class _Verdicts:
     def reuse(self, run: FoundRun, identity: str) -> None:
         """Take the verdict from the journal if the run is as it was."""
         known = self._journal.identity_of(run.location)
-        if identity and not self._is_fresh and known in (identity, within(identity, RUN_SECONDS)):
+        if identity and not self._is_fresh and known in (identity, within(identity, self._seconds)):
             self._forget(run)
             self._in_journal.add(run.location)
             self.reused.add(run.location)

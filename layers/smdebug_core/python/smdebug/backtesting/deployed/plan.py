@@ -56,6 +56,8 @@ class PlannedRun(NamedTuple):
     steps: int
     is_bundled: bool = False
     """Whether a bundle has its files, so that they are not requested one by one."""
+    identity: str = ""
+    """What the run was when it was planned; empty if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ class Work:
             + chunks * (PRICES["execution"] + TRANSITION + 4 * PRICES["write unit"])
             + seconds / 16 * PRICES["execution GB-second"]  # 64 MB
         )
+
+
+def seconds_for_run(question: Question) -> float:
+    """Return the time after which a run has no verdict."""
+    return min(question.timeout, RUN_SECONDS)
 
 
 def rules_counted(question: Question) -> int:
@@ -128,6 +135,7 @@ class Chunk:
             "dollars": round(dollars, 9),
             "requests": round(self.work(0).of_requests, 9),
             "runs": [list(each.run) for each in self.runs],
+            "identities": [each.identity for each in self.runs],
         }
 
 
