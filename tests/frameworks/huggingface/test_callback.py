@@ -207,6 +207,16 @@ def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
     assert not smd.create_trial(str(run)).tensor_names(regex="^smdebug/")
 
 
+def test_steps_after_an_evaluation_are_in_training_mode(run, tmp_path):
+    callback = Callback(str(run))
+    train(tmp_path, callback, steps=9, eval_strategy="steps", eval_steps=3)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    trained = {step: trial.facts(step, smd.modes.TRAIN)["training"] for step in trial.steps(smd.modes.TRAIN)}
+    assert len(trained) == 9
+    assert set(trained.values()) == {True}
+
+
 def test_a_model_that_is_evaluated_and_never_trained_is_watched(run, tmp_path, capfd):
     callback = Callback(str(run))
     train(tmp_path, callback, steps=0, evaluate=True)

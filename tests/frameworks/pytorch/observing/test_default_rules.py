@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 import smdebug
+from smdebug.pytorch import Hook
 from smdebug.trials import create_trial
 from smdebug_default_rules.catalog import CATALOG
 from tests.smdebug_default_rules.made_runs import findings_of
@@ -92,3 +93,28 @@ def test_a_layer_that_autocast_does_not_reach_is_found(tmp_path, escapes):
     trial = train(Escaping(escapes), tmp_path / "run", autocast=torch.bfloat16)
     assert trial.facts(0)["autocast"] == "bfloat16"
     assert causes(trial) == ({"precision": {"second_output_0"}} if escapes else {})
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_mode_of_a_step_begun_by_hand_is_that_of_its_first_forward_with_gradients(tmp_path, trains):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.1), nn.Linear(16, 3))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    hook = Hook(str(tmp_path))
+    hook.register_module(model)
+    inputs, targets = torch.randn(64, 8), torch.randint(0, 3, (64,))
+    for at in range(0, 60, 4):
+        with hook.step(smdebug.modes.TRAIN):
+            model.eval()  # as at the end of a loop that evaluates
+            with torch.no_grad():
+                model(inputs[at : at + 4])
+            model.train(trains)
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs[at : at + 4]), targets[at : at + 4]).backward()
+            optimizer.step()
+            model.eval()
+            model(inputs[at : at + 4])
+    hook.close()
+    trial = create_trial(str(tmp_path))
+    found = findings_of(CATALOG["ModuleModes"].load()(trial), trial.steps())
+    assert bool(found) is not trains

@@ -315,6 +315,8 @@ class Hook(FrameworkHook):
             if observer is not None and observer.phases is not None and not is_recomputed:
                 observer.phases.forward_begins()
             if self._by_hand:
+                if observer is not None and self.due and not is_recomputed:
+                    observer.forward_begins(module)
                 return
             if is_recomputed:  # within a backward pass: activations are recomputed
                 self._flag.recomputed(self.mode)

@@ -100,6 +100,7 @@ class TorchObserver:
         self._recorder = hook.recorder
         self._observations = observations
         self._structure: Structure | None = None
+        self._awaited: ref[nn.Module] | None = None
         self._names: dict[int, str] = {}
         self._roots: frozenset[str] = frozenset()
         self._groups: list[Any] | None = None
@@ -201,6 +202,7 @@ class TorchObserver:
         if model is not None:
             device = parameters[0][1].device.type if parameters else "cpu"
             note.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
+            self._awaited = ref(model)
             if in_graph is not InGraph.MODEL:  # a graph is compiled for what is set, and runs without it
                 note.note(**facts.autocast_facts(device))
         if self._spans_steps:
@@ -219,6 +221,17 @@ class TorchObserver:
                 note.note(followed=self._copies.followed)
         if self._twice is not None:
             self._twice.begin_step(structure, model, begun.mode_step, parameters, bool(in_graph))
+
+    def forward_begins(self, model: nn.Module) -> None:
+        """Note the mode of the model at its first forward with gradients in a step that was begun by hand.
+
+        A Trainer begins the step, and only then ends the mode of the evaluation before it.
+        """
+        structure, awaited = self._structure, self._awaited
+        if structure is None or awaited is None or awaited() is not model or not torch.is_grad_enabled():
+            return
+        self._awaited = None
+        self._observations.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
 
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
