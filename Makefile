@@ -33,6 +33,9 @@ MXNET_READY := $(MXNET_VENV)/.ready
 SINKS_VENV ?= .venv-sinks
 SINKS := $(SINKS_VENV)/bin
 SINKS_READY := $(SINKS_VENV)/.ready
+LOGGERS_VENV ?= .venv-loggers
+LOGGERS := $(LOGGERS_VENV)/bin
+LOGGERS_READY := $(LOGGERS_VENV)/.ready
 OLDEST_VENV ?= .venv-oldest
 OLDEST := $(OLDEST_VENV)/bin
 OLDEST_READY := $(OLDEST_VENV)/.ready
@@ -134,6 +137,13 @@ $(SINKS_READY): requirements/sinks.txt | $(READY)
 
 frameworks: $(FRAMEWORKS_READY) ##+ create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
+# The frameworks and the tools together: it installs nothing, and finds both in their own environments.
+$(LOGGERS_READY): $(FRAMEWORKS_READY) $(SINKS_READY)
+	@$(FRAMEWORKS)/python -m venv --without-pip $(LOGGERS_VENV)
+	@for found in $(FRAMEWORKS) $(SINKS); do $$found/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; done \
+		> $$($(LOGGERS)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/both.pth
+	@touch $@
+
 environments: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) $(SINKS_READY) ##+ create that of the frameworks and those of MXNet, the oldest PyTorch and the sinks
 
 test-frameworks: test-mxnet test-newest test-oldest ## run the hooks' tests on the real frameworks, and list which ran
@@ -152,8 +162,10 @@ test-oldest: $(OLDEST_READY) ##+ run the hooks' tests on the oldest supported Py
 		$(patsubst %,tests/frameworks/pytorch/%,$(OLDEST_ROOMS)) $(ARGS) \
 		$(patsubst %,--ignore tests/frameworks/pytorch/%,$(OLDEST_COMPILING) test_stories.py test_own_errors.py)
 
-test-sinks: $(SINKS_READY) ##+ run the tests of sinks on MLflow, W&B and others themselves
+test-sinks: $(SINKS_READY) $(LOGGERS_READY) ##+ run the tests of sinks on MLflow, W&B and others themselves
 	@$(SINKS)/python -m pytest -q -p no:cacheprovider tests/sinks/real $(ARGS)
+	@SMDEBUG_TESTED_FRAMEWORKS=loggers OMP_NUM_THREADS=1 \
+		$(LOGGERS)/python -m pytest -q -p no:cacheprovider -n 3 tests/frameworks/loggers $(ARGS)
 
 pictures: $(FRAMEWORKS_READY) $(SINKS_READY) ##+ make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)

@@ -27,6 +27,7 @@ FRAMEWORKS = {
     "mxnet": ["mxnet"],
     "optuna": ["optuna"],
     "ray": ["ray"],
+    "loggers": ["mlflow", "wandb", "transformers", "lightning", "keras"],
 }
 REQUIRED = [name for name in os.environ.get("SMDEBUG_TESTED_FRAMEWORKS", "").split(",") if name]
 

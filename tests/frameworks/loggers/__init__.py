@@ -1,0 +1,1 @@
+"""Loggers of frameworks beside ours, on the tools themselves: `make test-sinks` has both."""
