@@ -227,7 +227,8 @@ def test_lines_of_deployed_rules_have_no_secret():
 
 def test_a_message_of_the_application_has_no_secret(capsys):
     from functions import telemetry
-    from functions.decisions import alerts, webhooks
+    from functions.decisions import alerts
+    from functions.decisions.posting import posts
 
     detail = {
         "run": "a",
@@ -236,9 +237,12 @@ def test_a_message_of_the_application_has_no_secret(capsys):
         "reason": "401 of https://host/?sig=qZ00001Xk9v: Authorization: Bearer qZ00002Xk9v",
         "parameters": {"api_key": "qZ00003Xk9v"},
         "location": "s3://bucket/runs/a",
+        "text": "401 of https://host/?sig=qZ00001Xk9v",
+        "times": {"published": "2026-11-28T12:00:00+00:00"},
     }
-    for form in webhooks.Form:
-        body = webhooks.body_of(form, {"detail": detail}).decode()
+    event = {"detail-type": "Rule Evaluation Condition Met", "detail": detail}
+    for form in posts.Form:
+        body = posts.body_of(form, event).decode()
         assert "sig=***" in body
         assert cores_in(body) == set()
     kind = "Rule Evaluation Status Change"
