@@ -32,7 +32,7 @@ def test_what_differs_comes_before_what_only_some_runs_record(page, tmp_path):
     ):
         WrittenRun(tmp_path / name, config=config).write(30, end=True)
     tab = page("#/compare/{a},{b}", READY)
-    names = "[...document.querySelectorAll('[aria-label=\"Configuration that differs\"] tbody th')]"
+    names = "[...document.querySelectorAll('[aria-label^=\"Configuration\"] tbody th')]"
     shown = f"{names}.filter(each => each.checkVisibility()).map(each => each.innerText).join()"
     until(tab, f"{shown} === 'lr'")
     click(tab, "document.querySelector('main details summary')")

@@ -136,9 +136,14 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     const said = `${plural(others.length, "parameter")} that only some of the runs record`;
     replace(
       configuration,
-      differ.length ? configurationTable(differ, runs) : null,
+      differ.length ? configurationTable("Configuration that differs", differ, runs) : null,
       others.length
-        ? h("details", { open: !differ.length }, h("summary", { text: said }), configurationTable(others, runs))
+        ? h(
+            "details",
+            { open: !differ.length },
+            h("summary", { text: said }),
+            configurationTable("Configuration of some of the runs", others, runs),
+          )
         : null,
     );
   }
@@ -272,10 +277,11 @@ function withoutProblem(run) {
 
 /**
  * A column for each run; many runs with few parameters have a row each.
+ * @param {string} name
  * @param {{name: string, values: any[]}[]} rows
  * @param {{name: string}[]} runs
  */
-function configurationTable(rows, runs) {
+function configurationTable(name, rows, runs) {
   const words = (value) => (value === null ? "–" : String(value));
   const cell = (value) => h("td", { text: words(value), title: words(value) });
   const headOf = (run, place, scope) => h("th", { scope, title: run.name }, swatch(place), run.name);
@@ -292,7 +298,7 @@ function configurationTable(rows, runs) {
   const lines = body.map((cells) => h("tr", {}, cells));
   return h(
     "div",
-    { class: "table", tabindex: "0", role: "region", "aria-label": "Configuration that differs" },
+    { class: "table", tabindex: "0", role: "region", "aria-label": name },
     h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)),
   );
 }
