@@ -48,6 +48,22 @@ def test_the_table_shows_the_runs_that_did_not_pass_and_the_sums(ask: Ask, words
     assert "6 of 6 runs had been judged before" in again.out
 
 
+def test_labels_of_no_run_are_named(
+    ask: Ask, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    names = [f"gone-{number}" for number in range(6)]
+    Path("labels.csv").write_text("run,label\nrun-00,failing\n" + "".join(f"{name},ok\n" for name in names))
+    answer = ask(*words, "--rule-file", "rule.py", "--labels", "~/labels.csv", "--json")
+    assert answer.code == 0
+    assert (
+        "no judged run has 6 of its 7 names: gone-0, gone-1, gone-2, gone-3, gone-4 and 1 more" in answer.err
+    )
+    assert answer.json["rules"][0]["failing"] == 1
+    Path("labels.csv").write_text("run,label\n")
+    assert "labels.csv has no labels" in ask(*words, "--rule-file", "rule.py", "--labels", "labels.csv").err
+
+
 def test_a_table_without_runs_says_why(ask: Ask, words: tuple[str, ...]):
     answer = ask(*words, "--rule-file", "rule.py", "--where", "steps>100")
     assert (answer.code, answer.out) == (0, "No run satisfies the conditions of --where and --since\n")

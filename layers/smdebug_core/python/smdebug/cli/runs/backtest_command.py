@@ -16,8 +16,17 @@ import click
 from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad, faint
-from smdebug.cli.answers.output import LongTable, json_text, output_options, print_line, print_parts
+from smdebug.cli.answers.output import (
+    LongTable,
+    cell_text,
+    json_text,
+    output_options,
+    print_line,
+    print_note,
+    print_parts,
+)
 from smdebug.cli.answers.progress import Progress
+from smdebug.cli.answers.table_layout import cut
 from smdebug.cli.arguments.choice_options import rule_option, set_option
 from smdebug.cli.arguments.completers import complete_place
 from smdebug.cli.arguments.inputs import in_an_existing_folder, read_file
@@ -26,10 +35,12 @@ from smdebug.cli.runs.evaluate_command import parameters_of
 
 if TYPE_CHECKING:
     from smdebug.backtesting.backtest import Backtest
+    from smdebug.backtesting.labels import Labels
     from smdebug.backtesting.question import Question, RuleEntry
     from smdebug.backtesting.rows import Row
 
 _MOST_ROWS = 40
+_MOST_NAMES, _WIDEST_NAME = 5, 60
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 
@@ -192,7 +203,9 @@ def command(
         bar.expect(total)
         bar.advance(1)
 
-    labels = Labels(read_labels(Path(labels_file)) if labels_file else {}, failing_tag, healthy_tag)
+    labels = Labels(
+        read_labels(Path(labels_file).expanduser()) if labels_file else {}, failing_tag, healthy_tag
+    )
     options = Options(
         jobs or cores(),
         limit,
@@ -222,6 +235,8 @@ def command(
         print_parts(json_parts(about, table.rows, partial(json_text, indent=2)))
     else:
         print_verdicts(table, question, all_runs=all_runs)
+    if labels_file:
+        _say_labels_of_no_run(labels, labels_file)
     if any(row.changed is not None for row in table.rows):
         return exit_codes.FOUND
     return exit_codes.FAILED if any(_has_failed(row) for row in table.rows) else exit_codes.PASSED
@@ -312,6 +327,21 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
         print_line(str(summary))
     if table.reused:
         print_line(faint(f"{table.reused:,} of {table.runs:,} runs had been judged before"))
+
+
+def _say_labels_of_no_run(labels: Labels, file: str) -> None:
+    """Say on stderr which names of the file were those of no run: they may be misspelt."""
+    names = labels.of_no_run()
+    if not labels.of_run:
+        print_note(f"{file} has no labels")
+    if names:
+        some = ", ".join(cut(cell_text(name), _WIDEST_NAME) for name in names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        some_of_all = f"{len(names):,} of its {counted(len(labels.of_run), 'name')}"
+        print_note(
+            f"{file}: no judged run has {some_of_all}: {some}{more}. "
+            "A run is named by its path, its address, or its name below the place"
+        )
 
 
 def _print_changes(table: Backtest) -> None:
