@@ -263,6 +263,7 @@ def test_two_versions_are_compared_by_their_first_differing_finding(runs: Path, 
 def test_the_first_runs_that_satisfy_the_conditions_are_taken(runs: Path, rule: str):
     named = parse_condition("name~run-0")
     assert len(ask(runs, rule, limit=2).rows) == 2
+    assert len(ask(runs, rule, limit=10**30).rows) == 6
     found = ask(runs, rule, where=(named, parse_condition("loss>5")), limit=1)
     assert [Path(row.run).name for row in found.rows] == ["run-00"]
     assert ask(runs, rule, since=time.time() + 3600).rows == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import tracemalloc
 from pathlib import Path
@@ -66,7 +67,23 @@ def test_labels_of_no_run_are_named(
 
 def test_a_table_without_runs_says_why(ask: Ask, words: tuple[str, ...]):
     answer = ask(*words, "--rule-file", "rule.py", "--where", "steps>100")
-    assert (answer.code, answer.out) == (0, "No run satisfies the conditions of --where and --since\n")
+    assert answer.code == 0
+    assert answer.out.startswith("None of 6 runs satisfies --where: `smdebug runs` shows their values")
+    make_run(Path("old/a"), [2.0])
+    for file in Path("old").rglob("*"):
+        os.utime(file, (1e9, 1e9))
+    answer = ask("backtest", "old", "--expr", "loss > 1", "--since", "1d", "--where", "steps=1")
+    assert answer.out.startswith("None of 1 run satisfies --where and --since: ")
+
+
+def test_a_place_without_runs_says_whether_it_is_empty(ask: Ask, words: tuple[str, ...]):
+    Path("other").mkdir()
+    for command in (("backtest", "--rule", "StuckLoss"), ("runs",)):
+        answer = ask(*command, "nowhere")
+        assert answer.code == 3
+        assert "nowhere: the place is empty or does not exist." in answer.err
+    Path("other/note.txt").touch()
+    assert "other.\n" in ask("backtest", "--rule", "StuckLoss", "other").err
 
 
 class Counted(io.StringIO):
@@ -161,6 +178,11 @@ def test_an_expression_needs_no_rule(ask: Ask, words: tuple[str, ...]):
         (("--rule-file", "nowhere.py"), "no file nowhere.py"),
         (("--rule-file", "rule.py", "--set", "faktor=2"), "faktor"),
         (("--rule-file", "rule.py", "--since", "yesterday"), "--since takes"),
+        (("--rule-file", "rule.py", "--since", f"{'9' * 400}d"), "--since takes"),
+        (("--rule-file", "rule.py", "--since", "2999-01-01"), "is in the future"),
+        (("--rule-file", "rule.py", "--timeout", "nan"), "not a finite number"),
+        (("--rule-file", "rule.py", "--timeout", "1e300"), "not in the range"),
+        (("--rule-file", "rule.py", "--deployed", "--budget", "nan"), "not a finite number"),
         (("--rule-file", "rule.py", "-o", "table.xlsx"), ".parquet"),
         (("--rule-file", "rule.py", "--expr", "loss > 1"), "cannot be combined"),
         (("--expr", "loss >"), "ends too early"),

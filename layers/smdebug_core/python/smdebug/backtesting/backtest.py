@@ -27,6 +27,8 @@ class Backtest:
     runs: int
     reused: int = 0
     """The number of runs whose verdicts were known already."""
+    compared: int | None = None
+    """The number of runs that were compared with the conditions; None if that is not known."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, with all rows in memory."""
@@ -84,7 +86,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
     runs = judged.runs if options.limit is None else min(judged.runs, options.limit)
-    return Backtest(judged.in_order(options.limit), runs=runs, reused=judged.known(options.limit))
+    return Backtest(judged.in_order(options.limit), runs, judged.known(options.limit), compared=done)
 
 
 def listing_of(question: Question, places: Sequence[str], limit: int | None) -> RunListing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from smdebug.exceptions import MissingCollectionFiles
 from smdebug.files.names import COLLECTIONS_FOLDER
-from smdebug.runs.opening import refuse_a_file
+from smdebug.runs.opening import no_run_below, refuse_a_file
 from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
 
@@ -57,7 +58,7 @@ def _runs_at(place: str) -> Iterator[FoundRun]:
         has_any = True
         yield FoundRun(f"{place.rstrip('/')}/{name}", name, f"{location}/{name}")
     if not has_any:
-        raise MissingCollectionFiles(f"There is no run at or below {storage.location}.")
+        raise MissingCollectionFiles(no_run_below(storage))
 
 
 class RunListing:
@@ -68,7 +69,7 @@ class RunListing:
     """
 
     def __init__(self, places: Sequence[str], limit: int | None = None, *, ahead: int | None = None):
-        self._runs = islice(find_runs(places), limit)
+        self._runs = islice(find_runs(places), None if limit is None else min(limit, sys.maxsize))
         self._ahead = ahead
         self._lines = TemporaryFile(buffering=0)  # noqa: SIM115 - closed when nobody reads it any more
         self._news = threading.Condition()

@@ -18,7 +18,7 @@ from smdebug.files.notes.origin import Origin
 from smdebug.runs.conditions import Condition, key_of, refuse_unknown_names
 from smdebug.runs.evaluation.diagnosing import diagnose, readable_checkpoints
 from smdebug.runs.metrics import last_metrics, measured_sizes, unlike_configured
-from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.opening import no_run_below, open_run, refuse_a_file
 from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import TrainingLoss, training_loss
 from smdebug.runs.watched_places import MOST_RUNS, runs_in
@@ -163,7 +163,7 @@ def run_paths(place: str) -> Iterator[tuple[str, str]]:
         return
     names = list(islice(runs_in(storage), MOST_RUNS))
     if not names:
-        raise MissingCollectionFiles(f"There is no run at or below {storage.location}.")
+        raise MissingCollectionFiles(no_run_below(storage))
     yield from ((f"{place.rstrip('/')}/{name}", name) for name in names)
 
 

@@ -15,6 +15,7 @@ from smdebug.trials.live.waiting import WaitLimits
 
 IMPATIENT = WaitLimits(run_seconds=0, end_seconds=0, event_file_attempts=0)
 _MOST_KEYS = 20_000
+_EMPTY = "the place is empty or does not exist"
 
 
 def open_run(
@@ -59,11 +60,17 @@ def runs_below(storage: Storage, most: int = 20) -> list[str]:
     return list(found)
 
 
+def no_run_below(storage: Storage) -> str:
+    """Return the sentence for a place at and below which there is no run."""
+    is_empty = next(iter(storage.list("")), None) is None
+    return f"There is no run at or below {storage.location}{': ' + _EMPTY if is_empty else ''}."
+
+
 def _nothing_here(storage: Storage) -> str:
     where = f"There is no run at {storage.location}"
     first = next(iter(storage.list("")), None)
     if first is None:
-        return f"{where}: the place is empty or does not exist."
+        return f"{where}: {_EMPTY}."
     below = runs_below(storage, 5)
     if below:
         return f"{where}, but there are runs below it: {', '.join(below)}. Name one of them."

@@ -84,7 +84,7 @@ def backtest_expression(
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
     runs = computed.runs if options.limit is None else min(computed.runs, options.limit)
-    return Backtest(computed.in_order(options.limit), runs=runs, reused=computed.known(options.limit))
+    return Backtest(computed.in_order(options.limit), runs, computed.known(options.limit), compared=done)
 
 
 def _known_to(index: KeptIndex, keys: Sequence[str], *, is_fresh: bool) -> Callable[[str], str]:

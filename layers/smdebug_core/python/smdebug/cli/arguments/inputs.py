@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,16 @@ from smdebug.cli.answers.progress import waiting
 
 if TYPE_CHECKING:
     from smdebug.trials import Trial
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that has no NaN, which no bound excludes, and no infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def read_file(file: str) -> bytes:

@@ -29,7 +29,7 @@ from smdebug.cli.answers.progress import Progress
 from smdebug.cli.answers.table_layout import cut
 from smdebug.cli.arguments.choice_options import rule_option, set_option
 from smdebug.cli.arguments.completers import complete_place
-from smdebug.cli.arguments.inputs import in_an_existing_folder, read_file
+from smdebug.cli.arguments.inputs import FiniteRange, in_an_existing_folder, read_file
 from smdebug.cli.runs.backtest_deployed import AccountChoice, deployed_options, in_the_account
 from smdebug.cli.runs.evaluate_command import parameters_of
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from smdebug.backtesting.rows import Row
 
 _MOST_ROWS = 40
+_LONGEST = 1e8  # seconds: three years, which every clock can tell
 _MOST_NAMES, _WIDEST_NAME = 5, 60
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
@@ -90,7 +91,7 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, _LONGEST, min_open=True),
     default=600.0,
     show_default=True,
     metavar="SECONDS",
@@ -266,16 +267,19 @@ def rules_asked(
 
 def _moment_of(text: str) -> float:
     """Return the moment in seconds of the epoch: a date, a date and time, or an age such as 7d."""
-    age = re.fullmatch(r"(\d+)([hdw])", text)
+    age = re.fullmatch(r"(\d{1,9})([hdw])", text)
     if age:
         return time.time() - int(age[1]) * _UNITS[age[2]]
     try:
-        moment = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError:
         raise click.UsageError(
             f"--since takes a date (2026-01-31) or an age (12h, 7d), not {text!r}"
         ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    if moment > time.time():
+        raise click.UsageError(f"--since {text} is in the future: no run has saved a step since")
+    return moment
 
 
 def _has_failed(row: Row) -> bool:
@@ -288,7 +292,7 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
     from smdebug.backtesting.summary import summaries
 
     if not table.rows:
-        print_line(f"No run{' satisfies the conditions of --where and --since' if question.selects else ''}")
+        print_line(_why_there_is_none(table, question))
         return
     several = len({row.rule for row in table.rows if row.rule}) > 1
     labelled = any(row.label for row in table.rows)
@@ -327,6 +331,14 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
         print_line(str(summary))
     if table.reused:
         print_line(faint(f"{table.reused:,} of {table.runs:,} runs had been judged before"))
+
+
+def _why_there_is_none(table: Backtest, question: Question) -> str:
+    if not question.selects:
+        return "No run"
+    options = " and ".join(["--where"] * bool(question.where) + ["--since"] * (question.since is not None))
+    runs = "No run" if table.compared is None else f"None of {counted(table.compared, 'run')}"
+    return f"{runs} satisfies {options}: `smdebug runs` shows their values, and when they saved a step last"
 
 
 def _say_labels_of_no_run(labels: Labels, file: str) -> None:

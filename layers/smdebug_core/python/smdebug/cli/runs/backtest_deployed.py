@@ -12,6 +12,7 @@ import click
 from smdebug.amounts import counted
 from smdebug.cli.answers.colours import faint
 from smdebug.cli.answers.output import print_json, print_line
+from smdebug.cli.arguments.inputs import FiniteRange
 from smdebug.cli.arguments.service_options import stack_option
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def deployed_options(function: F) -> F:
             ),
             click.option(
                 "--budget",
-                type=click.FloatRange(0, min_open=True),
+                type=FiniteRange(0, min_open=True),
                 default=5.0,
                 show_default=True,
                 metavar="DOLLARS",
