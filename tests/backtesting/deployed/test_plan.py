@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from smdebug.backtesting.deployed.plan import (
@@ -12,6 +14,7 @@ from smdebug.backtesting.deployed.plan import (
     PlannedRun,
     chunks_of,
     estimate,
+    in_dollars,
     refuse_expensive,
     rules_counted,
     work_of,
@@ -119,3 +122,15 @@ def test_rules_of_a_set_count_as_several_and_two_versions_twice():
     assert rules_counted(Question(({"rule": "A", "parameters": {}}, {"rule": "B", "parameters": {}}))) == 2
     assert rules_counted(Question(("usual",))) == 5
     assert rules_counted(Question(({"rule": "A", "parameters": {}},), "new.py", "old.py")) == 2
+
+
+def test_the_page_on_backtests_has_the_prices_of_the_formula():
+    page = " ".join((Path(__file__).parents[3] / "docs/backtest.md").read_text(encoding="utf-8").split())
+    prices = []
+    for is_bundled in (True, False):
+        chunks = chunks_of(planned(*[2_000] * 5_000, is_bundled=is_bundled), 10)
+        prices.append(in_dollars(estimate(chunks, 10, Capacity(500, 1024), custom=False).dollars))
+    of_reading = in_dollars(sum(chunk.work(10).gets for chunk in chunks) * PRICES["S3 GET"])
+    assert f"**{prices[0]} with bundles**, or {prices[1]} without, of which {of_reading} are" in page
+    assert f"and each later one takes {prices[0]}" in page
+    assert f"5,000 × 2,000 × $0.0000004 = **{in_dollars(5_000 * 2_000 * PRICES['S3 GET'])}**" in page
