@@ -9,17 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
-from smdebug.service.aws import Clients, aws_errors, default_clients
+from smdebug.service.aws import Clients
+from smdebug.service.queues.messages import handle_messages
 from smdebug.service.stopping.clusters import Cluster, carry_out
 from smdebug.service.stopping.kubernetes import KubernetesJobs
 from smdebug.service.stopping.slurm import SlurmJobs
 from smdebug.service.stopping.stop_requests import stop_request
-
-_LONGEST_WAIT = 20  # seconds, of SQS
 
 
 def main(arguments: Sequence[str] | None = None, clients: Clients | None = None) -> int:
@@ -38,10 +36,13 @@ def main(arguments: Sequence[str] | None = None, clients: Clients | None = None)
         cluster: Cluster = (
             KubernetesJobs(options.kubernetes, api=options.api) if options.kubernetes else SlurmJobs()
         )
-        sqs = (clients or default_clients())("sqs")
-        wait = 0 if options.once else _LONGEST_WAIT
-        while _handle_batch(sqs, options.queue, cluster, wait=wait) or not options.once:
-            pass
+        handle_messages(
+            options.queue,
+            lambda message: _carry_out(message, cluster),
+            _say_failed,
+            until_empty=options.once,
+            clients=clients,
+        )
     except SMDebugError as error:
         print(f"error: {escaped(str(error))}", file=sys.stderr)
         return 3
@@ -50,22 +51,14 @@ def main(arguments: Sequence[str] | None = None, clients: Clients | None = None)
     return 0
 
 
-def _handle_batch(sqs: Any, queue: str, cluster: Cluster, *, wait: int) -> int:
-    """Handle the messages that are there; return how many. One that fails comes again, five times in all."""
-    with aws_errors(f"The queue {queue}", "sqs:ReceiveMessage"):
-        answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=wait)
-    messages = answer.get("Messages", ())
-    for message in messages:
-        request = stop_request(message["Body"])
-        try:
-            if request is not None:
-                print(escaped(carry_out(request, cluster)), flush=True)
-        except SMDebugError as error:
-            print(f"error: {escaped(str(error))}; tried again in a minute", file=sys.stderr, flush=True)
-            continue
-        with aws_errors(f"The queue {queue}", "sqs:DeleteMessage"):
-            sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
-    return len(messages)
+def _carry_out(message: str, cluster: Cluster) -> None:
+    request = stop_request(message)
+    if request is not None:
+        print(escaped(carry_out(request, cluster)), flush=True)
+
+
+def _say_failed(error: SMDebugError) -> None:
+    print(f"error: {escaped(str(error))}; tried again in a minute", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
