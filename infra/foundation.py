@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -14,7 +15,7 @@ from infra.events.arrivals_queue import ArrivalsQueue
 from infra.events.central_bus import CentralBus
 from infra.events.dead_letters import Undelivered
 from infra.events.findings_bus import FindingsBus
-from infra.events.stop_queues import StopQueues
+from infra.events.readers_queues import EXPORTS, STOPS, ReadersQueues
 from infra.functions import ARRIVALS
 from infra.landing_zone.key_policy import Place, of_settings
 from infra.settings import NEW_KEY, Settings
@@ -59,9 +60,9 @@ class Foundation:
             if settings.central_bus
             else None
         )
-        self.stops = StopQueues(
-            scope, "Stops", names=settings.stop_queues, bus=self.bus, undelivered=self.undelivered
-        )
+        readers = partial(ReadersQueues, scope, bus=self.bus, undelivered=self.undelivered)
+        self.stops = readers("Stops", wanted=STOPS, names=settings.stop_queues)
+        self.exports = readers("Exports", wanted=EXPORTS, names=settings.export_queues)
         self.alerts = Alerts(scope, "Alerts", settings=settings)
         self.schedules = WatchSchedules(scope, "Watches", name=self.name)
 

@@ -60,8 +60,10 @@ class Outputs(Construct):
                 "Add this to the policy of the bus in the central account",
             )
         if foundation.stops.urls:
-            queues = ",".join(f"{name}={url}" for name, url in foundation.stops.urls.items())
-            self._add("StopQueues", queues, "What your clusters read: python -m smdebug.service.stopping")
+            what = "What your clusters read: python -m smdebug.service.stopping"
+            self._add("StopQueues", foundation.stops.listed(), what)
+        if foundation.exports.urls:
+            self._add("ExportQueues", foundation.exports.listed(), "For smdebug export TOOL --queue")
         if backtests is not None:
             self._add("Backtests", backtests.arn, "The state machine of `smdebug backtest --deployed`")
             self._add(

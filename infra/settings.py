@@ -82,6 +82,8 @@ class Settings:
     """Job queues of AWS Batch in which `stoptraining` may terminate the job of a run."""
     stop_queues: tuple[str, ...] = ()
     """Clusters of your own, each with a queue of what `stoptraining` wants stopped, such as `hpc`."""
+    export_queues: tuple[str, ...] = ()
+    """Queues of finished runs, from which `smdebug export TOOL --queue` sends them, such as `mlflow`."""
     event_bus: str | None = None
     """An existing bus for the findings, by its name; by default the stack creates one."""
     alert_topic: str | None = None
@@ -306,8 +308,7 @@ class Settings:
                     f"default_rules: {rule!r} is not a rule name; docs/rules.md lists them. "
                     "Parameters belong in the rules.json of a run."
                 )
-        twice = sorted({rule for rule in self.default_rules if self.default_rules.count(rule) > 1})
-        if twice:
+        if twice := sorted({rule for rule in self.default_rules if self.default_rules.count(rule) > 1}):
             raise SettingsError(f"default_rules: {', '.join(twice)} is listed twice; once is enough.")
         if len(self.default_rules) > _MOST_DEFAULT_RULES:
             raise SettingsError(

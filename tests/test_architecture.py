@@ -97,7 +97,7 @@ ARROWS = {
         "service.records",
         "logger",
     },
-    "export": {"files", "storage", "numbers", "trials", "runs", "reports.writing", "sinks"},
+    "export": {"diagnosis", "files", "storage", "numbers", "trials", "runs", "reports.writing", "sinks"},
     "sinks": {"diagnosis", "storage", "files.names"},
     "importing": {"files", "storage", "config", "saving", "trials.observations.loss_names"},
     "reports": {"storage", "trials", "runs", "service.records", "rules", "diagnosis", "ui"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 IN_SSM = "ssm:"
@@ -29,6 +30,8 @@ class Recipients(Protocol):
     def batch_queues(self) -> tuple[str, ...]: ...
     @property
     def stop_queues(self) -> tuple[str, ...]: ...
+    @property
+    def export_queues(self) -> tuple[str, ...]: ...
 
 
 def problem_with(settings: Recipients) -> str:
@@ -53,9 +56,15 @@ def problem_with(settings: Recipients) -> str:
     for queue in settings.batch_queues:
         if not re.fullmatch(_BATCH_QUEUE, queue, re.ASCII):
             return f"batch_queues: {queue!r} is not the name of a job queue: write it without its ARN."
-    for name in settings.stop_queues:
+    return _problem_with_queues("stop_queues", settings.stop_queues, "cluster") or _problem_with_queues(
+        "export_queues", settings.export_queues, "tool"
+    )
+
+
+def _problem_with_queues(setting: str, names: Sequence[str], reader: str) -> str:
+    for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9]{0,31}", name):
-            return f"stop_queues: {name!r} is not a name: use up to 32 lower-case letters and digits."
-        if settings.stop_queues.count(name) > 1:
-            return f"stop_queues: {name} is listed twice; each cluster has a queue of its own."
+            return f"{setting}: {name!r} is not a name: use up to 32 lower-case letters and digits."
+        if names.count(name) > 1:
+            return f"{setting}: {name} is listed twice; each {reader} has a queue of its own."
     return ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from local_aws import LocalAws
 from local_aws.deployment.assembly import synthesized
+from smdebug.cli.main import main
+from smdebug.sinks.records import IssueRecord, from_line
 from smdebug.storage import open_storage
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.local_aws.edited import edited
@@ -67,6 +69,35 @@ def test_an_event_that_no_role_may_send_on_is_a_dead_letter(tmp_path):
         (refusal,) = [text for text in aws.refused() if "events:PutEvents" in text]
         assert CENTRAL in refusal
         assert aws.events(bus=CENTRAL) == []
+
+
+def test_a_finished_run_arrives_in_the_queue_from_which_its_tool_is_fed(tmp_path, capsys):
+    with LocalAws({"export_queues": "mlflow,files", "default_rules": "ExplodingTensor"}) as aws:
+        queues = dict(named.split("=", 1) for named in aws.outputs["ExportQueues"].split(","))
+        assert set(queues) == {"mlflow", "files"}
+        place = f"s3://{aws.bucket}/sent"
+        with aws.as_default():
+            saver = Saver(open_storage(place), "worker_0").begin()
+            saver.save(0, HEALTHY)
+            saver.save(1, FAILING)
+            saver.end()
+        aws.wait_until(lambda: "Finished" in states(aws), what="the end of the run")
+        aws.settle()
+        with aws.as_default():
+            command = ["export", "jsonl", "--queue", queues["files"], "--once", "-o", str(tmp_path)]
+            assert main(command) == 0
+            assert f"sending {place}" in capsys.readouterr().err
+            assert main(command) == 0
+            assert "sending" not in capsys.readouterr().err
+        (file,) = tmp_path.iterdir()
+        records = [from_line(line) for line in file.read_text().splitlines()]
+        (problem,) = [record for record in records if isinstance(record, IssueRecord)]
+        assert (problem.issue.rules, problem.step) == (("ExplodingTensor",), 1)
+        assert aws.refused() == []
+
+
+def states(aws):
+    return {event["detail"].get("state") for event in aws.events()}
 
 
 def sent(aws):

@@ -114,6 +114,7 @@ def everything(rules_folder: Path) -> Settings:
         otlp_secret="ssm:/teams/collector",
         batch_queues=("training", "night"),
         stop_queues=("hpc", "gpu"),
+        export_queues=("mlflow",),
         encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",
         table_writes_per_second=20_000,
         batch_window_seconds=2,

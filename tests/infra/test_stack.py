@@ -111,7 +111,11 @@ def test_the_outputs(default_stack: Stack, full_stack: Stack):
         "CustomRuleLogs",
         "AlarmsTopic",
     }
-    assert set(full_stack.template["Outputs"]) - outputs == {"TurnOnEvents", "StopQueues"}
+    assert set(full_stack.template["Outputs"]) - outputs == {
+        "TurnOnEvents",
+        "StopQueues",
+        "ExportQueues",
+    }
 
 
 def test_the_client_finds_a_debugger_by_the_outputs_of_any_stack(default_stack: Stack, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 import smdebug
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-from smdebug.saving.process import sinks as of_the_training
+from smdebug.sinks import sink
 from smdebug.sinks.sink import KINDS, SinkChoice, choice_of, choices_of
 from smdebug.sinks.targets import sink_for
 
@@ -37,7 +37,7 @@ def test_what_is_no_sink_is_refused_when_the_hook_is_made(given, error, text):
 
 
 def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setattr(of_the_training, "find_spec", lambda name: None)
+    monkeypatch.setattr(sink, "find_spec", lambda name: None)
     with pytest.raises(SMDebugValueError, match=r"MLflow needs its library.*pip install .*\[mlflow\]"):
         smdebug.Hook("runs/a", sinks=["mlflow"])
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import smdebug
+from smdebug.diagnosis.issues import Issue
 from smdebug.runs.evaluation.following import ChangeKind, Following, IssueChange
 from smdebug.runs.origins import readable_origin
 from smdebug.sinks.records import DiagnosisRecord, IssueRecord, RunRecord
@@ -29,13 +30,19 @@ def issue_records(changes: Iterable[IssueChange]) -> list[IssueRecord]:
     ]
 
 
-def diagnosis_record(following: Following) -> DiagnosisRecord:
-    """Return the diagnosis up to the last step that was evaluated."""
+def unknown_to(issues: Iterable[Issue], others: Iterable[Issue]) -> list[Issue]:
+    """Return the others that have neither the cause nor a rule of one of the issues."""
+    known = {name for issue in issues for name in (issue.cause, *issue.all_rules) if name}
+    return [issue for issue in others if known.isdisjoint((issue.cause, *issue.rules))]
+
+
+def diagnosis_record(following: Following, others: Sequence[Issue] = ()) -> DiagnosisRecord:
+    """Return the diagnosis up to the last step that was evaluated, and what others have found."""
     results = following.results
     return DiagnosisRecord(
         following.last_step,
-        following.issues,
-        len(following.open_issues),
+        (*following.issues, *others),
+        len(following.open_issues) + len(others),
         passed=tuple(
             item.name for item in results if item.has_seen and not item.has_found and not item.error
         ),

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, Literal, NamedTuple
 
+from smdebug.diagnosis.issues import Issue
 from smdebug.exceptions import SinkError
 from smdebug.export.logged_files import logged_files
 from smdebug.export.run_numbers import DEFAULT_STATISTICS, RunNumbers
-from smdebug.export.run_records import diagnosis_record, issue_records, run_record
+from smdebug.export.run_records import diagnosis_record, issue_records, run_record, unknown_to
 from smdebug.export.selection import Selection, nothing_exported, opened
 from smdebug.runs.evaluation.following import Following
+from smdebug.sinks.names import Names
 from smdebug.sinks.records import IssueRecord, NumbersRecord, Record, ReportRecord
 from smdebug.sinks.sink import KINDS, RunSink, SinkChoice
 from smdebug.sinks.targets import sink_for
@@ -22,6 +24,7 @@ Stage = Literal["numbers", "rules", "report"]
 StageProgress = Callable[[Stage, int | None], Callable[[int], object]]
 _BATCH = 10_000
 _STEPS_AT_ONCE = 20
+_LONGEST_NAME = 200
 
 
 class Sent(NamedTuple):
@@ -38,13 +41,15 @@ def send_run(
     *,
     statistics: Sequence[str] = (),
     with_rules: bool = True,
+    found_elsewhere: Sequence[Issue] = (),
     progress: StageProgress = lambda stage, total: lambda done: None,
 ) -> Sent:
     """Send a saved run to a sink; return how much was sent.
 
     With rules, those of the run and the default rules are evaluated, and what they find is sent: each problem
     when it was opened and when it was resolved, then the diagnosis. Tools that keep files get the report, and
-    the images, texts and others that the training has logged.
+    the images, texts and others that the training has logged. `found_elsewhere` is what rules have found that
+    are not known here; it is sent as well, unless the rules here find the same.
     A sink that fails raises `SinkError`; a run of its own that it began is then marked as incomplete.
     """
     trial = opened(run)
@@ -62,7 +67,7 @@ def send_run(
         for file in logged_files(selection.logged(trial)):
             sink.send([file])
         if with_rules:
-            records = _found(trial, progress)
+            records = _found(trial, found_elsewhere, progress)
             problems = len({item.key for item in records if isinstance(item, IssueRecord)})
             sink.send(records)
         sink.end()
@@ -76,6 +81,12 @@ def send_run(
 def file_sink(form: str, file: str, stdout: IO[str]) -> RunSink:
     """Return the sink that writes lines to a file, which appears once complete, or to `stdout` for `-`."""
     return sink_for(SinkChoice(form, file), whole=True, stdout=stdout)
+
+
+def file_name(form: str, location: str) -> str:
+    """Return a name for the file of the run at this address, which no other run has."""
+    allowed = Names(r"[^A-Za-z0-9_.\-]+", _LONGEST_NAME).allowed(location.removeprefix("s3://"))
+    return f"{allowed}.{KINDS[form].ending}"
 
 
 def tool_sink(form: str, target: str = "", run_id: str | None = None) -> RunSink:
@@ -111,8 +122,8 @@ def _batches(records: Iterable[NumbersRecord]) -> Iterator[list[NumbersRecord]]:
         yield batch
 
 
-def _found(trial: Trial, progress: StageProgress) -> list[Record]:
-    """Evaluate the rules; return what they found, in order."""
+def _found(trial: Trial, found_elsewhere: Sequence[Issue], progress: StageProgress) -> list[Record]:
+    """Evaluate the rules; return what they found, in order, and what only others have found."""
     from smdebug.reports.writing import page_of_results
 
     following = Following(trial)
@@ -123,10 +134,12 @@ def _found(trial: Trial, progress: StageProgress) -> list[Record]:
         records += issue_records(following.advance(most_steps=_STEPS_AT_ONCE, progress=advance))
         if following.last_step == before:
             break
-    records.append(diagnosis_record(following))
+    others = unknown_to(following.issues, found_elsewhere)
+    records += [IssueRecord("opened", issue.since, issue) for issue in others]
+    records.append(diagnosis_record(following, others))
     progress("report", None)
     records.append(ReportRecord(page_of_results(trial, following.results)))
     return records
 
 
-__all__ = ["KINDS", "Sent", "Stage", "file_sink", "send_run", "tool_sink"]
+__all__ = ["KINDS", "Sent", "Stage", "file_name", "file_sink", "send_run", "tool_sink"]

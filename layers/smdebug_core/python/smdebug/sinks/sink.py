@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.extras import install_command
 from smdebug.plain_text import did_you_mean
 from smdebug.sinks.records import Record, RunRecord
 
@@ -74,6 +76,14 @@ class SinkChoice:
     @property
     def kind(self) -> SinkKind:
         return KINDS[self.name]
+
+    @property
+    def missing_library(self) -> str:
+        """What is missing, in a sentence; "" if the tool's library is installed or none is needed."""
+        kind = self.kind
+        if not kind.module or find_spec(kind.module) is not None:
+            return ""
+        return f"{kind.tool} needs its library, which is not installed: {install_command(kind.extra)}"
 
     def __str__(self) -> str:
         return f"{self.name}:{self.target}" if self.target else self.name

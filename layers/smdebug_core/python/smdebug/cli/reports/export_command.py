@@ -17,6 +17,11 @@ from smdebug.cli.arguments.completers import (
     complete_worker,
 )
 from smdebug.cli.arguments.inputs import attempt_option, in_an_existing_folder, open_path
+from smdebug.cli.reports.queue_export import (
+    queue_options,
+    refuse_what_names_one_run,
+    send_finished_runs,
+)
 from smdebug.cli.reports.sink_export import SinkRequest, send, sink_options
 from smdebug.sinks.sink import KINDS
 
@@ -29,25 +34,27 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 
 @click.command("export")
 @click.argument("form", type=click.Choice(["tensorboard", *_ENDINGS, *KINDS]))
-@click.argument("path", shell_complete=complete_place)
+@click.argument("path", shell_complete=complete_place, required=False)
 @click.option(
     "-o",
     "--output",
     callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="PLACE",
-    help="Write to this file, - for the standard output of lines; for TensorBoard, to this folder.",
+    help="Write to this file, - for the standard output of lines; for TensorBoard, or with "
+    "--queue, to this folder.",
 )
 @tensor_options
 @click.option("--step", "steps", type=int, multiple=True, metavar="N", help="Select a step; can be repeated.")
 @click.option("--worker", metavar="NAME", shell_complete=complete_worker, help="Select a worker.")
 @click.option("--values", is_flag=True, help="parquet: write values as well as statistics.")
 @sink_options
+@queue_options
 @attempt_option
 @output_options
 def command(
     form: str,
-    path: str,
+    path: str | None,
     output: str | None,
     regexes: tuple[str, ...],
     collection: str | None,
@@ -58,6 +65,8 @@ def command(
     into: str | None,
     statistics: tuple[str, ...],
     no_rules: bool,
+    queue: str | None,
+    once: bool,
     attempt: int | None,
     as_json: bool,
 ) -> int:
@@ -75,6 +84,7 @@ def command(
       smdebug export parquet s3://bucket/my-run -o statistics.parquet
       smdebug export mlflow ./my-run --to http://localhost:5000
       smdebug export jsonl ./my-run -o -
+      smdebug export wandb --queue $QUEUE --once
 
     Exits with 0 if everything was written, and with 3 if part of the run could not be read or sent.
     """
@@ -86,15 +96,21 @@ def command(
         raise click.UsageError("Use either --tensors or --collection, not both")
     if values and form != "parquet":
         raise click.UsageError("--values requires parquet: the other formats always contain values")
+    asked = SinkRequest(form, output, to, into, statistics, no_rules)
+    selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)
+    if queue is not None:
+        refuse_what_names_one_run(path, asked, selection, attempt, as_json=as_json)
+        return send_finished_runs(queue, asked, selection, once=once)
+    if once:
+        raise click.UsageError("--once is for --queue")
+    if path is None:
+        raise click.UsageError("Name a run, or with --queue the queue of finished runs")
     if form in KINDS:
-        asked = SinkRequest(form, output, to, into, statistics, no_rules)
-        selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)
         return send(open_path(path, attempt), asked, selection, as_json=as_json)
     if to or into or statistics or no_rules:
         raise click.UsageError(f"--to, --into, --statistic and --no-rules are for {', '.join(KINDS)}")
     trial = open_path(path, attempt)
     output = output or _default_output(trial.name, form)
-    selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)
     bar = progress("exporting")
     if form == "tensorboard":
         count = export.export_tensorboard(trial, output, selection, progress=bar)

@@ -17,6 +17,7 @@ from smdebug.cli.answers.progress import Progress
 from smdebug.sinks.sink import KINDS
 
 if TYPE_CHECKING:
+    from smdebug.diagnosis.issues import Issue
     from smdebug.export import Selection
     from smdebug.export.sending import Stage
     from smdebug.sinks.sink import RunSink
@@ -37,6 +38,7 @@ class SinkRequest(NamedTuple):
     into: str | None
     statistics: tuple[str, ...]
     no_rules: bool
+    found_elsewhere: tuple[Issue, ...] = ()
 
 
 def sink_options(function: F) -> F:
@@ -62,9 +64,8 @@ def sink_options(function: F) -> F:
     return function
 
 
-def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: bool) -> int:
-    """Send the run, print how much was sent, and return the exit code."""
-    from smdebug.export.sending import send_run
+def refuse_what_does_not_fit(request: SinkRequest) -> None:
+    """Raise a usage error if the tool has no such options, or no statistic has that name."""
     from smdebug.runs.statistics import STATISTICS
 
     unknown = [name for name in request.statistics if name not in STATISTICS]
@@ -72,6 +73,20 @@ def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: b
         raise click.UsageError(
             f"There is no statistic {unknown[0]!r}. The statistics are {', '.join(STATISTICS)}"
         )
+    writes_files = bool(KINDS[request.form].ending)
+    if writes_files and (request.to or request.into):
+        raise click.UsageError(f"{request.form} is written to a file: use -o")
+    if request.output and not writes_files:
+        raise click.UsageError(f"{request.form} is sent, not written to a file: use --to")
+    if request.into and request.form != "mlflow":
+        raise click.UsageError("--into names a run of MLflow")
+
+
+def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: bool) -> int:
+    """Send the run, print how much was sent, and return the exit code."""
+    from smdebug.export.sending import send_run
+
+    refuse_what_does_not_fit(request)
     if request.output == STDOUT and as_json:
         raise click.UsageError("--json and -o - both print to the standard output: use one of them")
     sink, output = _sink(trial, request)
@@ -84,6 +99,7 @@ def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: b
                 selection,
                 statistics=request.statistics,
                 with_rules=not request.no_rules,
+                found_elsewhere=request.found_elsewhere,
                 progress=bars.of,
             )
     finally:
@@ -115,16 +131,9 @@ def _sink(trial: Trial, request: SinkRequest) -> tuple[RunSink, str | None]:
     """Return the sink, and the file it writes if it writes one."""
     from smdebug.export.sending import file_sink, tool_sink
 
-    kind = KINDS[request.form]
-    if kind.ending:
-        if request.to or request.into:
-            raise click.UsageError(f"{request.form} is written to a file: use -o")
-        output = request.output or f"{trial.name}.{kind.ending}"
+    if ending := KINDS[request.form].ending:
+        output = request.output or f"{trial.name}.{ending}"
         return file_sink(request.form, output, sys.stdout), output
-    if request.output:
-        raise click.UsageError(f"{request.form} is sent, not written to a file: use --to")
-    if request.into and request.form != "mlflow":
-        raise click.UsageError("--into names a run of MLflow")
     return tool_sink(request.form, request.to or "", request.into), None
 
 

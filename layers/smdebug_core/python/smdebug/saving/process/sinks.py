@@ -10,11 +10,9 @@ import gc
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.extras import install_command
 from smdebug.logger import get_logger
 from smdebug.sinks.pipe import deliver_from
 from smdebug.sinks.sink import RunSink, SinkChoice, choices_of
@@ -27,11 +25,8 @@ def checked_sinks(sinks: Any) -> tuple[SinkChoice, ...]:
     """Return the sinks with these names; raise if there is no such sink or its library is not installed."""
     choices = choices_of(sinks)
     for choice in choices:
-        kind = choice.kind
-        if kind.module and find_spec(kind.module) is None:
-            raise SMDebugValueError(
-                f"sinks: {kind.tool} needs its library, which is not installed: {install_command(kind.extra)}"
-            )
+        if choice.missing_library:
+            raise SMDebugValueError(f"sinks: {choice.missing_library}")
     return choices
 
 
