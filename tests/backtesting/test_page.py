@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from smdebug.backtesting.backtest import Backtest
 from smdebug.backtesting.drawing import Scale
 from smdebug.backtesting.page import page_of
-from smdebug.backtesting.rows import COLUMNS, FOUND, PASSED, Row
+from smdebug.backtesting.rows import COLUMNS, FOUND, PASSED, UNREAD, Row
 from smdebug.backtesting.table_files import write_table
 from smdebug.exceptions import SMDebugValueError
 
@@ -44,6 +45,40 @@ def test_text_of_runs_is_escaped_and_nothing_is_fetched():
     assert "<b>" not in page
     assert not re.search(r"(src|href)=|@import|url\(", page)
     assert "default-src 'none'" in page
+
+
+def test_without_labels_nothing_is_said_of_failing_and_healthy_runs():
+    labelled = page_of(Backtest(ROWS, 2))
+    page = page_of(Backtest([replace(row, label="") for row in ROWS], 2))
+    assert "No run has a label" in page
+    assert "alarms on runs without a label, of 2" in page
+    for words in ("failing runs found", "alarms on healthy runs", ">label</th>", "failing solid"):
+        assert words in labelled
+        assert words not in page
+    assert (labelled.count("1 run</text>"), page.count("1 run</text>")) == (2, 1)  # above and below the axis
+
+
+def test_the_lines_of_the_shares_differ_by_more_than_colour():
+    page = page_of(Backtest([*ROWS, replace(ROWS[1], label="")], 3))
+    assert "by limit: failing solid, healthy dashed, unlabelled dotted</text>" in page
+    assert "svg polyline.healthy { stroke-dasharray: 8 4; }" in page
+
+
+def test_the_failing_runs_that_passed_come_before_the_healthy_ones():
+    rows = [replace(ROWS[1], run="runs/missed", label="failing"), *ROWS, Row("runs/gone", "Rule", UNREAD)]
+    page = page_of(Backtest([rows[2], rows[0], rows[1], rows[3]], 4))
+    places = [page.index(f"<td>runs/{name}</td>") for name in ("&lt;b&gt;", "gone", "missed", "fine")]
+    assert places == sorted(places)
+
+
+def test_names_cannot_rewrite_the_page():
+    page = page_of(Backtest([Row("a\x1b[31m\u202eb\nc", "Rule", PASSED, highest=1.0)], 1))
+    assert "<td>a\\x1b[31m\\u202eb c</td>" in page
+    assert '<p class="quiet">1 run</p>' in page
+
+
+def test_a_page_without_runs_has_no_empty_table():
+    assert "<table" not in page_of(Backtest((), 0))
 
 
 def test_a_rule_without_numbers_is_told_how_to_give_one():

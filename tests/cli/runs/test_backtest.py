@@ -65,6 +65,17 @@ def test_labels_of_no_run_are_named(
     assert "labels.csv has no labels" in ask(*words, "--rule-file", "rule.py", "--labels", "labels.csv").err
 
 
+def test_findings_come_before_what_was_not_checked(ask: Ask, words: tuple[str, ...]):
+    answer = ask(
+        *words, "--rule-file", "rule.py", "--rule", "LossSpike", "--rule", "StuckLoss", "-o", "t.html"
+    )
+    shown = [line.split()[:2] for line in answer.out.splitlines()[1:9]]
+    found = [["runs/run-00", "LossSpike"], ["runs/run-03", "LossSpike"]]
+    assert shown == [*found, *(["runs/run-0" + str(number), "StuckLoss"] for number in range(6))]
+    page = Path("t.html").read_text()
+    assert page.index("<td>runs/run-03</td><td>LossSpike") < page.index("<td>runs/run-00</td><td>StuckLoss")
+
+
 def test_a_table_without_runs_says_why(ask: Ask, words: tuple[str, ...]):
     answer = ask(*words, "--rule-file", "rule.py", "--where", "steps>100")
     assert answer.code == 0

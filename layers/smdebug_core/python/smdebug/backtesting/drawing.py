@@ -14,6 +14,7 @@ _TOP, _MIDDLE, _BOTTOM = 24, 130, 236
 _SHARES_TOP, _SHARES_BOTTOM, _HEIGHT = 290, 400, 440
 _BINS = 50
 _FAR_APART = 50.0
+_LINES = {"failing": "solid", "healthy": "dashed", "unlabelled": "dotted"}
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,12 @@ def drawing_of(distribution: Distribution, scale: Scale) -> str:
     parts += _bars("healthy", counts["healthy"], [0] * _BINS, most_down, scale, 1)
     parts += _bars("unlabelled", counts["unlabelled"], counts["healthy"], most_down, scale, 1)
     parts.append(_line("axis", scale.left, _MIDDLE, scale.left + scale.width, _MIDDLE))
-    for y, most in ((_TOP + 10, most_up), (_BOTTOM, most_down)):
-        parts.append(_text(scale.left - 8, y, counted(most, "run"), "end"))
+    for y, most, counted_runs in (
+        (_TOP + 10, most_up, distribution.failing),
+        (_BOTTOM, most_down, (*distribution.healthy, *distribution.unlabelled)),
+    ):
+        if counted_runs:
+            parts.append(_text(scale.left - 8, y, counted(most, "run"), "end"))
     for height, name, values in (
         (_TOP, "failing", distribution.failing),
         (_BOTTOM, "healthy", distribution.healthy),
@@ -112,7 +117,9 @@ def _bars(
 
 def _shares(distribution: Distribution, scale: Scale) -> Iterable[str]:
     """Yield a curve for each label: the share of its runs that a limit there would have stopped."""
-    yield _text(scale.left, _SHARES_TOP - 10, "share of runs with an alarm, by limit", "start")
+    drawn = [f"{name} {line}" for name, line in _LINES.items() if getattr(distribution, name)]
+    words = f"share of runs with an alarm, by limit: {', '.join(drawn)}"
+    yield _text(scale.left, _SHARES_TOP - 10, words, "start")
     yield _line("axis", scale.left, _SHARES_BOTTOM, scale.left + scale.width, _SHARES_BOTTOM)
     for share in (0, 1):
         y = _SHARES_BOTTOM - share * (_SHARES_BOTTOM - _SHARES_TOP)

@@ -299,7 +299,11 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
 
     def notable() -> Iterator[Row]:
-        return (row for row in table.rows if row.status != PASSED)
+        """Yield findings before what has no verdict, of which a set of rules may have much."""
+        return chain(
+            (row for row in table.rows if row.fires),
+            (row for row in table.rows if not row.fires and row.status != PASSED),
+        )
 
     def everything() -> Iterator[Row]:
         """Yield what is notable before what passed; a million rows are never in memory together."""
