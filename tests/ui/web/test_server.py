@@ -7,9 +7,11 @@ import json
 import shutil
 import socket
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 import smdebug
 from smdebug.files.names import END_MARKER
@@ -241,6 +243,16 @@ def test_a_server_stops_while_pages_are_open_and_a_request_waits_for_ever(serve,
         reader.lock.release()
         for connection in connections:
             connection.close()
+
+
+def test_a_connection_that_comes_while_the_server_stops_is_closed(serve, tmp_path, monkeypatch):
+    client = serve(tmp_path)
+    with socket.create_connection(("127.0.0.1", client.server.port), timeout=60) as late:
+        client.get("/api/runs")  # the connection before it is known
+        monkeypatch.setattr(AutoHTTPProtocol, "shutdown", lambda connection: None)  # none is asked to end
+        client.server.stop()
+        with suppress(ConnectionResetError):
+            assert late.recv(1) == b""
 
 
 def test_a_server_that_was_never_started_can_be_stopped(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -63,7 +64,7 @@ class UiServer:
             frame_ancestors=_NOTEBOOKS if in_notebook else "'none'",
             any_host=behind_hub,
         )
-        self._server = uvicorn.Server(
+        self._server = _ClosingServer(
             uvicorn.Config(
                 app,
                 log_config=None,
@@ -157,6 +158,20 @@ class UiServer:
             except Exception as error:  # noqa: BLE001 - one run that surprises must not end the others
                 found = SMDebugRuntimeError(str(error))
             self.board.end_check(row, found)
+
+
+class _ClosingServer(uvicorn.Server):
+    """A server that closes every connection when it ends.
+
+    A connection that comes while the others are asked to end is asked by nobody, and would stay open.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)  # they are closed by the loop
 
 
 def _listening(host: str, port: int) -> socket.socket:
