@@ -170,6 +170,7 @@ test-sinks: $(SINKS_READY) $(LOGGERS_READY) ##+ run the tests of sinks on MLflow
 pictures: $(FRAMEWORKS_READY) $(SINKS_READY) ##+ make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
 	@$(BIN)/python -m tests.ui.pictures $(ARGS)
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(BIN)/python -m tests.service.stopping.pictures
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(SINKS)/python -m tests.sinks.pictures $(ARGS)
 
 notebooks: $(FRAMEWORKS_READY) ##+ run the stories of examples/ as notebooks and store their output
