@@ -214,4 +214,37 @@ def test_a_replay_shows_the_state_before_and_after(ask: Ask, words: tuple[str, .
     assert answer.code == 1
     assert "after 2 steps: found" in answer.out
     assert "last: 1.0 → 8.0" in answer.out
-    assert ask("replay", "one", "--at", "10", "--rule", "LossSpike", "--rule-file", "rule.py").code == 0
+    passed = ask("replay", "one", "--at", "10", "--rule", "LossSpike", "--rule-file", "rule.py")
+    assert (passed.code, "after 1 step: passed" in passed.out) == (0, True)
+    of_set = ask("replay", "one", "--at", "10", "--rule", "Default")
+    assert (of_set.code, "Default is a set of rules" in of_set.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"), [("1 / 0", "ZeroDivisionError: division by zero"), ("exit(3)", "sys.exit(3)")]
+)
+def test_whatever_the_constructor_of_a_rule_raises_is_said(
+    ask: Ask, words: tuple[str, ...], raised: str, said: str
+):
+    code = Path("rule.py").read_text().replace("self.last = None", raised)
+    Path("fails.py").write_text(code)
+    answer = ask(*words, "--rule-file", "fails.py", "--limit", "1")
+    assert (answer.code, "LossSpike cannot be created: " in answer.out, said in answer.out) == (
+        3,
+        True,
+        True,
+    )
+    for command in ("evaluate",), ("replay", "--at", "10"):
+        answer = ask(*command, "runs/run-00", "--rule", "LossSpike", "--rule-file", "fails.py")
+        assert (answer.code, "LossSpike cannot be created: " in answer.err, said in answer.err) == (
+            2,
+            True,
+            True,
+        )
+
+
+def test_an_older_version_must_have_the_rule(ask: Ask, words: tuple[str, ...]):
+    Path("older.py").write_text(Path("rule.py").read_text().replace("class LossSpike", "class Spike"))
+    answer = ask(*words, "--rule-file", "rule.py", "--against", "older.py")
+    assert answer.code == 2
+    assert "older.py defines no rule 'LossSpike', but Spike" in answer.err

@@ -14,6 +14,7 @@ from typing import Any
 import smdebug
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.construction import accepted_parameters, suggestion
+from smdebug.rules.loading import find_in, rules_in_file
 from smdebug.rules.rule_sets import SET_NAMES
 from smdebug.runs.conditions import Condition
 from smdebug.runs.evaluation.rule_steps import rule_class
@@ -89,6 +90,7 @@ class Question:
 
 def refuse_wrong_rules(question: Question) -> None:
     """Raise `SMDebugValueError` for a rule that no run could be judged by: no such rule, or parameter."""
+    _refuse_missing_before(question)
     for entry in question.rules:
         if isinstance(entry, str) and entry.lower() in SET_NAMES:
             continue
@@ -104,6 +106,16 @@ def refuse_wrong_rules(question: Question) -> None:
                         f"{found.__name__} takes no parameter {parameter!r}"
                         f"{suggestion(parameter, accepted.settable)}"
                     )
+
+
+def _refuse_missing_before(question: Question) -> None:
+    """Refuse an older version that lacks a rule: a built-in rule of that name is another one."""
+    if question.file is None or question.against is None:
+        return
+    now, before = rules_in_file(question.file), rules_in_file(question.against)
+    for name in names_of(question.rules):
+        if find_in(now, name) and not find_in(before, name):
+            raise SMDebugValueError(f"{question.against} defines no rule {name!r}, but {', '.join(before)}")
 
 
 def names_of(rules: Sequence[RuleEntry | str]) -> list[str]:

@@ -16,12 +16,12 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.names import LAST_STEP
 from smdebug.rules.asking import ask
-from smdebug.rules.construction import make_rule
 from smdebug.rules.findings import plain
 from smdebug.rules.memory.state import read_state, restore_state, save_state
 from smdebug.rules.outcomes import Behind, Failed, Found, NothingToCheck, NotSaved
 from smdebug.rules.rule import Rule
-from smdebug.runs.evaluation.rule_steps import rule_class
+from smdebug.rules.rule_sets import SET_NAMES
+from smdebug.runs.evaluation.rule_steps import construct_class, rule_class
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
 from smdebug.trials.live.finding_run import read_collections
@@ -86,9 +86,11 @@ def replay(
     if steps[place : place + 1] != [at]:
         near = ", ".join(map(str, steps[max(0, place - 2) : place + 2])) or "none"
         raise SMDebugValueError(f"Step {at} of {trial.path} was not saved. Saved steps near it: {near}")
+    if rule.lower() in SET_NAMES:
+        raise SMDebugValueError(f"{rule} is a set of rules, and a replay is of one: name it")
     view = _view_of(trial)
     kind, given = rule_class(rule, file), dict(parameters or {})
-    earlier = make_rule(kind, view, given)
+    earlier = construct_class(kind, view, given)
     for step in steps[:place]:
         view.move_to(step, _workers(trial, step))
         if isinstance(failed := ask(earlier, step), Failed):
@@ -96,7 +98,7 @@ def replay(
         progress(1)
     state = save_state(earlier)
     view.move_to(at, _workers(trial, at))
-    later = make_rule(kind, view, given)
+    later = construct_class(kind, view, given)
     restore_state(later, state)
     outcome = ask(later, at) if debugger is None else _asked_in(debugger, later, at)
     said, sentence = _in_words(outcome)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.answers.colours import bad
 from smdebug.cli.answers.output import output_options, print_json, print_line
 from smdebug.cli.answers.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.answers.progress import Progress
 from smdebug.cli.arguments.choice_options import set_option
-from smdebug.cli.arguments.completers import complete_place, complete_rule_or_all
+from smdebug.cli.arguments.completers import complete_place, complete_rule
 from smdebug.cli.arguments.inputs import attempt_option, open_path, read_file
 from smdebug.cli.runs.evaluate_command import parameters_of
 
@@ -19,7 +20,7 @@ from smdebug.cli.runs.evaluate_command import parameters_of
 @click.argument("path", shell_complete=complete_place)
 @click.option("--at", type=click.IntRange(0), required=True, metavar="STEP", help="Evaluate at this step.")
 @click.option(
-    "--rule", required=True, shell_complete=complete_rule_or_all, metavar="NAME", help="Evaluate this rule."
+    "--rule", required=True, shell_complete=complete_rule, metavar="NAME", help="Evaluate this rule."
 )
 @set_option("Set a parameter of the rule.")
 @click.option(
@@ -71,17 +72,16 @@ def command(
     if as_json:
         print_json(found.to_dict())
     else:
-        print_line(
-            f"{found.rule} at step {at} of {found.run}, after {found.steps_before} steps: {found.outcome}"
-        )
+        before = counted(found.steps_before, "step")
+        print_line(f"{found.rule} at step {at} of {found.run}, after {before}: {found.outcome}")
         if found.sentence:
             print_line(f"  {found.sentence}")
         for finding in found.findings:
             print_line(f"  {bad('✗')} {finding['message']}")
         for name in {**found.state_before, **found.state_after}:
-            before, after = found.state_before.get(name), found.state_after.get(name)
-            change = f" → {_shortened(after)}" if after != before else ""
-            print_line(f"  {name}: {_shortened(before)}{change}")
+            kept, after = found.state_before.get(name), found.state_after.get(name)
+            change = f" → {_shortened(after)}" if after != kept else ""
+            print_line(f"  {name}: {_shortened(kept)}{change}")
         if found.left_out:
             print_line(f"  not kept between steps: {', '.join(found.left_out)}")
     gaps = warn_of_unread_files(trial)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
-from smdebug.rules.asking import AT_END, IN_SILENCE, ask
+from smdebug.rules.asking import AT_END, IN_SILENCE, ask, error_sentence
 from smdebug.rules.construction import make_rule
 from smdebug.rules.findings import plain
 from smdebug.rules.generic import every_rule, find_rule
@@ -80,12 +81,27 @@ def construct(request: RuleRequest, trial: Trial) -> Rule:
         raise SMDebugValueError(
             f"{configuration.name} is in {configuration.source}: fetch that file and give its path"
         )
-    return make_rule(
+    return construct_class(
         rule_class(configuration.rule, request.file),
         trial,
         configuration.parameters,
         lambda: [open_run(path) for path in configuration.other_trials],
     )
+
+
+def construct_class(
+    kind: type[Rule],
+    trial: Trial,
+    parameters: Mapping[str, Any],
+    other_trials: Callable[[], Sequence[Trial]] = tuple,
+) -> Rule:
+    """Construct the rule; anything that its constructor raises is an `SMDebugValueError`."""
+    try:
+        return make_rule(kind, trial, parameters, other_trials)
+    except SMDebugError:
+        raise
+    except (Exception, SystemExit) as error:  # a rule may raise anything
+        raise SMDebugValueError(f"{kind.__name__} cannot be created: {error_sentence(error)}") from error
 
 
 class LocalRule:
