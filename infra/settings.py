@@ -61,7 +61,7 @@ class Settings:
     bundle_retention_days: int = 90
     """Days after which bundles are deleted, which make backtests of finished runs cheap; 0 keeps none."""
     nightly_backtest: bool = False
-    """Whether the default rules of today judge each night the runs that saved a step on the day before."""
+    """Whether the default rules of today judge each night the runs whose newest step is of the day before."""
     nightly_budget: int = 5
     """Dollars that such a night may cost; a night that would cost more is left out."""
     workflow_type: WorkflowType = WorkflowType.EXPRESS

@@ -155,7 +155,7 @@ def test_a_backtest_is_collected_by_its_id(account, runs):
     ask(account, BUILT_IN, runs)
     (name,) = account.executions
     assert len(collect(account, name, Options()).rows) == 4
-    with pytest.raises(SMDebugValueError, match="There is no backtest nightly-2026-01-01"):
+    with pytest.raises(SMDebugValueError, match="There is no backtest nightly-2026-01-01: a day whose"):
         collect(account, "nightly-2026-01-01", Options())
 
 

@@ -186,6 +186,7 @@ def test_an_expression_needs_no_rule(ask: Ask, words: tuple[str, ...]):
     ("more", "problem"),
     [
         ((), "Name a rule"),
+        (("--collect", "nightly-2026-01-31"), "--collect takes no PLACES"),
         (("--rule-file", "nowhere.py"), "no file nowhere.py"),
         (("--rule-file", "rule.py", "--set", "faktor=2"), "faktor"),
         (("--rule-file", "rule.py", "--since", "yesterday"), "--since takes"),

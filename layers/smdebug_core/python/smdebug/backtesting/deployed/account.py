@@ -47,6 +47,7 @@ from smdebug.service.backtests import SUCCEEDED, Account, Execution
 from smdebug.storage import open_storage
 
 _THREADS = 16
+_NO_NIGHT = ": a day whose runs would cost more than nightly_budget has none, nor has a day without runs"
 BUDGET = 5.0
 """Dollars."""
 
@@ -156,7 +157,7 @@ class _Rounds:
 def collect(account: Account, id: str, options: Options) -> Backtest:
     """Return the table of a backtest that the application started by itself, as far as it has come."""
     if account.execution(id) is None:
-        raise SMDebugValueError(f"There is no backtest {id}")
+        raise SMDebugValueError(f"There is no backtest {id}{_NO_NIGHT if id.startswith('nightly-') else ''}")
     rows = RowWriter()
     for run, judged, tags in _with_tags(account, id):
         label = options.labels.label_of(run, tags)

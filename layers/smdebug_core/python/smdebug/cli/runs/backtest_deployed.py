@@ -43,6 +43,8 @@ class AccountChoice:
         """Raise `UsageError` for options that do not go together."""
         if not has_places and self.collect is None:
             raise click.UsageError("Missing argument 'PLACES...'.")
+        if has_places and self.collect is not None:
+            raise click.UsageError("--collect takes no PLACES: it shows a backtest that the application made")
         if self.deployed and self.collect is not None:
             raise click.UsageError("--collect cannot be combined with --deployed")
         if self.is_chosen and has_expression:
