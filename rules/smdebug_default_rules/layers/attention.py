@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.layers import undivided_scores
 from smdebug_default_rules.tensors import Modules
 
 LEAST_STEPS = 2
@@ -33,12 +34,14 @@ _LAST = (
     "Take the softmax of the scores [..., queries, keys] over the last axis, softmax(dim=-1): the one that "
     "is summed over when the values are multiplied."
 )
+LIMITS = {_FUTURE: MOST_FUTURE, undivided_scores.STATISTIC: undivided_scores.MOST_KEPT}
 
 
 class Attention(DefaultRule):
     """Fires when attention sees the tokens that a model should predict, padding alone, or other rows.
 
-    Also when its weights sum to 1 over the tokens that look, not over those that are looked at.
+    Also when its weights sum to 1 over the tokens that look, not over those that are looked at, and when its
+    scores are not divided by the root of their width, so that an untrained model looks at few tokens.
     """
 
     cause = "attention"
@@ -57,6 +60,9 @@ class Attention(DefaultRule):
             self.looked = False
             return
         found = problems(attention, loss)
+        share = undivided_scores.share_in(attention, is_known=undivided_scores.STATISTIC in self.steps)
+        if share is not None:
+            found[undivided_scores.STATISTIC] = share
         self.steps = {problem: self.steps.get(problem, 0) + 1 for problem in found}
         self.since = {problem: self.since.get(problem, seen.step) for problem in found}
         for problem, value in found.items():
@@ -96,6 +102,9 @@ class Attention(DefaultRule):
             title, advice = "Attention is normalised over the wrong axis", _LAST
             products = "1 product" if value == 1 else f"{value:.0f} products"
             why = f"The softmax before {products} with the values is over the last axis but one, at {steps}"
+        elif problem == undivided_scores.STATISTIC:
+            message, why = undivided_scores.words(attention, steps)
+            title, advice = undivided_scores.TITLE, undivided_scores.ADVICE
         else:
             message = (
                 f"Attention compares the {rows} rows of the batch with each other, not the {tokens} tokens "
@@ -109,7 +118,7 @@ class Attention(DefaultRule):
             tensor=Modules.of(seen).output,
             statistic=problem,
             value=value,
-            limit=MOST_FUTURE if problem == _FUTURE else None,
+            limit=LIMITS.get(problem),
             title=title,
             why=(why,),
             advice=(advice,),

@@ -78,6 +78,14 @@ LOSS = {
         "padding_alone": True,
         "rows": 32,
         "tokens": 64,
+        "undivided": {
+            "divided": 0.94,
+            "factor": 1.0,
+            "is_even": True,
+            "kept": 0.2,
+            "tokens": 16,
+            "width": 64,
+        },
     },
     "tokens": {"counted": 64, "equal": [0.1, 1.0, 0.1], "ends": 1, "ends_learned": 0, "padding": 0.4},
 }

@@ -93,6 +93,9 @@ def broadcast(*shape):
     )
 
 
+UNDIVIDED = {"factor": 1.0, "tokens": 16, "width": 64, "kept": 0.19, "divided": 0.94, "is_even": True}
+
+
 def attending(facts):
     """A step of a language model of two layers, of whose attention this is known."""
     attention = {"lengths": [16], "count": 2, "rows": 32, "tokens": 16, "future": 0.0, **facts}
@@ -399,6 +402,7 @@ RUNS = [
     ("Attention", lambda: all_steps(2, attending({"padding_alone": True, "count": 1}))),
     ("Attention", lambda: all_steps(2, attending({"lengths": [32]}))),
     ("Attention", lambda: all_steps(2, attending({"over_queries": 2}))),
+    ("Attention", lambda: all_steps(2, attending({"undivided": UNDIVIDED}))),
     ("CollapsedRepresentation", lambda: coded(12, embedding=0.2, then=0.995)),
     ("CollapsedRepresentation", lambda: coded(12, variances=0.5, then=1e-6)),
     *[("LossInput", run) for run in (slips.maximised, slips.ending)],

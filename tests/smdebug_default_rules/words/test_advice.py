@@ -853,6 +853,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ),
             "Take the softmax of the scores [..., queries, keys]",
         ),
+        (
+            "The scores of attention are not divided",
+            (
+                "A token looks at 19% of the 16 tokens in effect, at 2 checked steps in a row; divided by "
+                "the root of 64, it would look at 94%",
+            ),
+            "Divide the scores before the softmax by the root of the width of a head:",
+        ),
     ],
     "Adapters": [
         (

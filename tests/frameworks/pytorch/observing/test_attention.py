@@ -80,10 +80,10 @@ def padded(step):
     return texts * (torch.arange(LENGTH) < lengths), lengths[:, 0] % 2
 
 
-def titles(place, model, batch, steps=3):
+def titles(place, model, batch, steps=3, rate=1e-3):
     """Train for a few steps; return the titles of what is found of attention."""
     torch.manual_seed(0)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    optimizer = torch.optim.Adam(model.parameters(), rate)
     with smdebug.start(str(place)):
         for step in range(steps):
             ids, labels = batch(step)

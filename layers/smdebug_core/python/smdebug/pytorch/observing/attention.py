@@ -1,6 +1,6 @@
 """What the attention of a model looks at, read off the graph of its loss: the future, padding, other rows.
 
-Also whether its weights sum to 1 over what is looked at.
+Also whether its weights sum to 1 over what is looked at, and whether its scores are divided.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smdebug.numbers.attention import Seen, attention_facts
+from smdebug.pytorch.graphs.attention_scores import score_facts, unscaled
 from smdebug.pytorch.graphs.saved_values import operations, saved_value
 from smdebug.pytorch.observing.loss_graph import LossGraph
 from smdebug.pytorch.tensors.rows import signed
@@ -69,13 +70,21 @@ class Attention:
         self._is_absent = 0 if found else self._is_absent + 1
         if not found:
             return None
+        is_early = self._losses <= self.FIRST
+        scores = score_facts([unscaled(node) for node in nodes]) if is_early else None
         ids = None
         if given.dim() == 2 and given.is_cpu:
             ids = given.detach()[:MOST_ROWS].clone().numpy()
         term = next((term for term in graph.terms if term.targets is not None), None)
         labels, ignored = (None, None) if term is None else (term.targets, term.ignored)
         wanted = None if labels is None or not labels.is_cpu else labels.detach().clone().numpy()
-        return lambda: attention_facts(found, sizes.rows, sizes.tokens, ids, wanted, ignored, over_queries)
+
+        def facts() -> dict[str, Any] | None:
+            seen = attention_facts(found, sizes.rows, sizes.tokens, ids, wanted, ignored, over_queries)
+            known = None if scores is None else scores()
+            return seen if seen is None or known is None else {**seen, "undivided": known}
+
+        return facts
 
 
 def _is_sequence(tensor: torch.Tensor) -> bool:

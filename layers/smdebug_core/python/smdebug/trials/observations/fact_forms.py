@@ -189,6 +189,7 @@ LOSS = record(
         padding_alone=flag,
         rows=count,
         tokens=count,
+        undivided=whole(divided=share, factor=positive, is_even=flag, kept=share, tokens=some, width=some),
     ),
     broadcast=SHAPE,
     embedding=whole(alignment=number, columns=count, rows=count),
