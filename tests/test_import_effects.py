@@ -28,3 +28,16 @@ def test_importing_the_library_touches_nothing_outside():
     )
     output = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"
+
+
+def test_the_level_that_a_program_gives_the_logger_holds(tmp_path):
+    script = (
+        "import logging, sys, smdebug\n"
+        "logging.getLogger('smdebug').setLevel(logging.WARNING)\n"
+        "with smdebug.Hook(sys.argv[1]) as hook:\n"
+        "    with hook.step():\n"
+        "        hook.record('loss', 1.0)\n"
+    )
+    words = [sys.executable, "-B", "-c", script, str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -121,7 +121,8 @@ def _set_up(logger: logging.Logger) -> None:
         "%(filename)s:%(lineno)d] %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
     )
-    logger.setLevel(level)
+    if logger.level == logging.NOTSET:  # otherwise the program has chosen one
+        logger.setLevel(level)
     logger.propagate = False
     logger.addFilter(DuplicateLogFilter())
     for handler in _handlers():
