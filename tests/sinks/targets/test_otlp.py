@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.sinks import requests
 from smdebug.sinks.records import NumbersRecord
-from smdebug.sinks.targets import otlp
 from smdebug.sinks.targets.otlp import OtlpSink
 from tests.sinks.collector import collector
 from tests.sinks.made import DIAGNOSIS, NUMBERS, OPENED, RESOLVED, RUN
@@ -164,7 +164,7 @@ def test_a_collector_that_is_down_or_hangs_is_unavailable(monkeypatch):
         pass
     with pytest.raises(SinkUnavailable, match="cannot be reached"):
         OtlpSink(found.address).begin(RUN)
-    monkeypatch.setattr(otlp, "SECONDS", 0.05)
+    monkeypatch.setattr(requests, "SECONDS", 0.05)
     with collector(release=threading.Event()) as found, pytest.raises(SinkUnavailable, match="too slowly"):
         OtlpSink(found.address).begin(RUN)
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from smdebug.exceptions import SinkRefused, SinkUnavailable
-from smdebug.sinks.targets import trackio_server
+from smdebug.sinks import requests
 from smdebug.sinks.targets.trackio_server import check_server
 from tests.sinks.collector import collector
 
@@ -69,7 +69,7 @@ def test_a_server_that_is_down_or_hangs_is_unavailable(monkeypatch):
         pass
     with pytest.raises(SinkUnavailable, match="cannot be reached"):
         check_server(found.address)
-    monkeypatch.setattr(trackio_server, "SECONDS", 0.05)
+    monkeypatch.setattr(requests, "SECONDS", 0.05)
     with collector(release=threading.Event()) as found, pytest.raises(SinkUnavailable, match="too slowly"):
         check_server(found.address)
 

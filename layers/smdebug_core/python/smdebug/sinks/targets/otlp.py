@@ -9,31 +9,35 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
-from urllib.request import Request, build_opener
+from urllib.request import Request
 
 from smdebug.diagnosis.wording import sentence
-from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.exceptions import SinkRefused
 from smdebug.files.names import FIRST_LEARNING_RATE
 from smdebug.secrets.texts import redacted
 from smdebug.sinks.names import Names
-from smdebug.sinks.no_redirect import NoRedirect
 from smdebug.sinks.otlp_json import INFO, WARN, Point, attributes, event, logs, metrics, point
 from smdebug.sinks.records import DiagnosisRecord, IssueRecord, NumbersRecord, Record, RunRecord
+from smdebug.sinks.requests import Refusals, answer_to
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
 MOST_POINTS = 1000
 """How many points one request has."""
-SECONDS = 10.0
 _FORBIDDEN = r"[^A-Za-z0-9_.\-/]"
 _LONGEST_NAME = 247  # 255 with the prefix
 MEGATRON = "megatron.training."
 OF_MEGATRON = {"loss": "loss", FIRST_LEARNING_RATE: "learning_rate", "grad_norm": "grad_norm"}
 """Numbers of a training step for which Megatron-core has names: dashboards that know them need no others."""
-_LATER = (429, 502, 503, 504)
+_REFUSALS = Refusals(
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "it does not speak HTTP: gRPC has port 4317, and HTTP 4318",
+    {
+        404: "it takes no OTLP over HTTP, as a collector does at port 4318",
+        415: "it is too old to take OTLP as JSON",
+    },
+)
 _MILLISECOND = 1_000_000
 
 
@@ -47,7 +51,6 @@ class OtlpSink:
         self._scope: dict[str, Any] = {}
         self._last_nanos = 0
         self._rejected: list[str] = []
-        self._opener = build_opener(NoRedirect)
 
     @property
     def place(self) -> str:
@@ -143,39 +146,8 @@ class OtlpSink:
             "Content-Type": "application/json",
         }
         body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        try:
-            request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
-            with self._opener.open(request, timeout=SECONDS) as answer:
-                self._note_rejected(answer.read(1 << 16))
-        except HTTPError as error:
-            error.close()
-            raise self._error_of(error.code) from error
-        except TimeoutError as error:
-            raise SinkUnavailable(self.place, "it answers too slowly") from error
-        except HTTPException as error:
-            raise SinkRefused(
-                self.place, "it does not speak HTTP: gRPC has port 4317, and HTTP 4318"
-            ) from error
-        except URLError as error:
-            slow = isinstance(error.reason, TimeoutError)
-            raise SinkUnavailable(
-                self.place, "it answers too slowly" if slow else "it cannot be reached"
-            ) from error
-        except OSError as error:
-            raise SinkUnavailable(self.place, "it cannot be reached") from error
-
-    def _error_of(self, status: int) -> SinkRefused | SinkUnavailable:
-        if status in (401, 403):
-            return SinkRefused(
-                self.place, f"it refuses the credentials ({status}): set OTEL_EXPORTER_OTLP_HEADERS"
-            )
-        if status == 404:
-            return SinkRefused(self.place, "it takes no OTLP over HTTP, as a collector does at port 4318")
-        if status == 415:
-            return SinkRefused(self.place, "it is too old to take OTLP as JSON")
-        if status in _LATER or status >= 500:
-            return SinkUnavailable(self.place, f"it answers with status {status}")
-        return SinkRefused(self.place, f"it answers with status {status}")
+        request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
+        self._note_rejected(answer_to(request, self.place, _REFUSALS))
 
     def _note_rejected(self, answer: bytes) -> None:
         try:

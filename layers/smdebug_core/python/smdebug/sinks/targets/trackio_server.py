@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from http.client import HTTPException
-from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qs, urlsplit, urlunsplit
-from urllib.request import Request, build_opener
+from urllib.request import Request
 
-from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.exceptions import SinkRefused
 from smdebug.secrets.texts import redacted
-from smdebug.sinks.no_redirect import NoRedirect
+from smdebug.sinks.requests import Refusals, answer_to
 
-SECONDS = 10.0
 _NO_SERVER = "it is no server of trackio, or one that is too old: upgrade it to 0.43"
+_REFUSALS = Refusals("TRACKIO_WRITE_TOKEN", _NO_SERVER, dict.fromkeys(range(300, 500), _NO_SERVER))
 _NO_TOKEN = "the server needs a token: set TRACKIO_WRITE_TOKEN"  # noqa: S105 - a sentence
 
 
@@ -41,23 +39,8 @@ def _takes(base: str, token: str, place: str) -> bool:
         b'{"args": [], "kwargs": {}}',
         {"Content-Type": "application/json", "X-Trackio-Write-Token": token},
     )
+    answer = answer_to(request, place, _REFUSALS)
     try:
-        with build_opener(NoRedirect).open(request, timeout=SECONDS) as answer:
-            return json.loads(answer.read(1 << 16))["data"]["allowed"] is not False
-    except HTTPError as error:
-        error.close()
-        raise _error_of(place, error.code) from error
-    except (HTTPException, ValueError, KeyError, TypeError) as error:
+        return json.loads(answer)["data"]["allowed"] is not False
+    except (ValueError, KeyError, TypeError) as error:
         raise SinkRefused(place, _NO_SERVER) from error
-    except OSError as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        slow = isinstance(reason, TimeoutError)
-        raise SinkUnavailable(place, "it answers too slowly" if slow else "it cannot be reached") from error
-
-
-def _error_of(place: str, status: int) -> SinkRefused | SinkUnavailable:
-    if status in (401, 403):
-        return SinkRefused(place, f"it refuses the credentials ({status}): set TRACKIO_WRITE_TOKEN")
-    if status == 429 or status >= 500:
-        return SinkUnavailable(place, f"it answers with status {status}")
-    return SinkRefused(place, _NO_SERVER)
