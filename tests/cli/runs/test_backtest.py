@@ -65,6 +65,16 @@ def test_labels_of_no_run_are_named(
     assert "labels.csv has no labels" in ask(*words, "--rule-file", "rule.py", "--labels", "labels.csv").err
 
 
+def test_a_table_in_which_all_passed_has_no_head(ask: Ask, words: tuple[str, ...]):
+    Path("labels.csv").write_text("run,label\nrun-01,fine\n")
+    answer = ask("backtest", "runs/run-01", "--rule-file", "rule.py", "--labels", "labels.csv")
+    first, second = answer.out.splitlines()
+    assert first == "No findings in 1 verdict; --all-runs shows them"
+    assert "0 of 1 run with findings, 1 passed; of healthy runs 0 of 1 found; " in second
+    shown = ask("backtest", "runs/run-01", "--rule-file", "rule.py", "--all-runs")
+    assert shown.out.splitlines()[1].startswith("runs/run-01  ✓")
+
+
 def test_findings_come_before_what_was_not_checked(ask: Ask, words: tuple[str, ...]):
     answer = ask(
         *words, "--rule-file", "rule.py", "--rule", "LossSpike", "--rule", "StuckLoss", "-o", "t.html"

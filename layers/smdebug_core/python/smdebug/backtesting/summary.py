@@ -37,11 +37,10 @@ class RuleSummary:
         text = f"{self.rule}: {found}, {self.passes:,} passed"
         if self.others:
             text += f", {self.others:,} without a verdict"
-        if self.failing or self.healthy:
-            text += (
-                f"; of failing runs {self.failing_found:,} of {self.failing:,} found, "
-                f"of healthy runs {self.healthy_found:,} of {self.healthy:,}"
-            )
+        groups = ("failing", self.failing_found, self.failing), ("healthy", self.healthy_found, self.healthy)
+        labelled = [f"of {name} runs {found:,} of {runs:,}" for name, found, runs in groups if runs]
+        if labelled:
+            text += f"; {' found, '.join(labelled)}{' found' if len(labelled) == 1 else ''}"
         return f"{text}; {self.seconds:,.1f} s"
 
     def to_dict(self) -> dict[str, Any]:

@@ -325,10 +325,13 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
         )
 
     names = [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled]
-    LongTable(names, lambda: map(cells, everything() if all_runs else first)).print()
+    if all_runs or first:
+        LongTable(names, lambda: map(cells, everything() if all_runs else first)).print()
     hidden = 0 if all_runs else len(table.rows) - len(first)
     if hidden:
-        print_line(faint(f"… and {counted(hidden, 'verdict')} more; --all-runs shows them"))
+        verdicts = counted(hidden, "verdict")
+        said = f"… and {verdicts} more" if first else f"No findings in {verdicts}"
+        print_line(faint(f"{said}; --all-runs shows them"))
     if question.against is not None:
         _print_changes(table)
     for summary in summaries(table.rows):
