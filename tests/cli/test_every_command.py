@@ -141,3 +141,15 @@ def test_what_is_wrong_is_reported_on_the_other_channel_with_a_code(ask, folder,
     assert (answer.code, answer.out) == (code, "")
     payload = json.loads(answer.err)
     assert (payload["exit_code"], payload["error"] != "") == (code, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("watch", "runs", "--interval"), ("status", "run", "--watch", "--timeout")],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+def test_a_time_that_is_none_is_refused(ask, words, number):
+    answer = ask(*words, number)
+    assert answer.code == 2
+    assert number in answer.err

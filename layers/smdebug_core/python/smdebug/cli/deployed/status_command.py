@@ -16,6 +16,7 @@ from smdebug.cli.answers.output import (
     print_line,
     print_table,
 )
+from smdebug.cli.arguments.inputs import FiniteRange
 from smdebug.cli.arguments.service_options import stack_option, watched_run
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     default="finished",
     help="With --watch: stop at finished, found (the first finding) or a step number.",
 )
-@click.option("--timeout", type=float, metavar="SECONDS", help="With --watch: stop after this time.")
+@click.option("--timeout", type=FiniteRange(0), metavar="SECONDS", help="With --watch: stop after this time.")
 @stack_option
 @output_options
 def command(

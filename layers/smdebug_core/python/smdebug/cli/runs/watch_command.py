@@ -18,7 +18,7 @@ from smdebug.cli.answers.output import output_options, print_json_line, print_li
 from smdebug.cli.answers.partial_reads import code_despite, unread_file_warnings
 from smdebug.cli.arguments.choice_options import rule_file_option, rule_option
 from smdebug.cli.arguments.completers import complete_place
-from smdebug.cli.arguments.inputs import read_file
+from smdebug.cli.arguments.inputs import FiniteRange, read_file
 from smdebug.storage.intervals import IN_BUCKET, IN_FOLDER
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
 @rule_file_option
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     metavar="SECONDS",
     help=f"Check for new steps this often (default: {IN_FOLDER:g}, on S3 {IN_BUCKET:g}).",
 )
