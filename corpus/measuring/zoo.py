@@ -49,6 +49,8 @@ MODULES = (
     "unlearnt.times_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
+    "arguments.ignored_torch",
+    "arguments.ignored_held_out_torch",
     "arguments.scores_torch",
     "arguments.scores_held_out_torch",
     "fit_keras",

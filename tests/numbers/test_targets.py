@@ -18,6 +18,13 @@ def test_labels_that_are_all_ignored_have_no_classes():
     assert class_facts(np.full(4, -100)) == {"ignored": 1.0}
 
 
+def test_a_class_that_is_ignored_is_named_and_a_number_that_none_has_is_not():
+    labels = np.array([0, 1, 2, 2])
+    assert class_facts(labels, ignored=2)["ignored_class"] == 2
+    assert "ignored_class" not in class_facts(labels, ignored=-100)
+    assert "ignored_class" not in class_facts(labels)
+
+
 def test_counts_of_many_classes_are_not_listed():
     assert len(class_facts(np.arange(MAX_COUNTED))["counts"]) == MAX_COUNTED
     assert "counts" not in class_facts(np.arange(MAX_COUNTED + 1))

@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss import last_dropout, opponents, own_targets, turned_weights
+from smdebug_default_rules.loss import ignored_class, last_dropout, opponents, own_targets, turned_weights
 from smdebug_default_rules.tensors import Modules
 
 _LOGITS = (
@@ -122,7 +122,8 @@ class LossInput(DefaultRule):
 
     Also for a softmax over the wrong axis, a single class, an error that is maximised, targets that the last
     layer cannot return, a dropout after the last layer, targets that learn, weights that favour the frequent
-    class, and for a generator and a discriminator that are told the same of what is generated.
+    class, a class that is left out, and for a generator and a discriminator that are told the same of what is
+    generated.
     """
 
     cause = "loss input"
@@ -145,6 +146,7 @@ class LossInput(DefaultRule):
         """The first saved steps in a row at which the target has a gradient."""
         self.weights = turned_weights.empty()
         """The weights of the classes, and how many labels of each were seen."""
+        self.ignored = ignored_class.empty()
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         yield from self._of_opponents(seen)
@@ -153,8 +155,9 @@ class LossInput(DefaultRule):
             self.looked = False
             return
         own = own_targets.found(self.of_own_target, seen.facts, seen.step)
-        if own is not None:
-            yield self.finding(**own)
+        for arguments in (own, ignored_class.found(self.ignored, seen)):
+            if arguments is not None:
+                yield self.finding(**arguments)
         place = self._place(seen)
         found = dict(_problems(loss, _Output.of(seen, place), seen.step))
         if len(seen.facts.get("optimizers") or ()) == 1:

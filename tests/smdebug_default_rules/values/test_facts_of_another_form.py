@@ -50,6 +50,7 @@ CLASSES = {
     "largest_class": 1,
     "largest_share": 0.5,
     "ignored": 0.0,
+    "ignored_class": 1,
     "counts": [[0, 16], [1, 16]],
     "changes": 0.5,
     "reduction": "sum",

@@ -23,6 +23,7 @@ from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
+from tests.smdebug_default_rules.loss.test_ignored_class import left_out
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
 from tests.smdebug_default_rules.loss.test_last_dropout import dropped
 from tests.smdebug_default_rules.loss.test_own_targets import moved
@@ -425,6 +426,7 @@ RUNS = [
     ("LossScale", lambda: clipped_while_scaled(*[1 / 65536] * 5)),
     ("LossInput", lambda: positives(10, weights=[10 / 190])),
     ("LossInput", lambda: classes(200, 100, 20, weights=[2.0, 1.0, 0.2])),
+    ("LossInput", lambda: left_out(ignored=1)),
     ("LossInput", lambda: moved(1, 1, 1)),
     ("UnreachedParameters", lambda: following(*[0.99] * 5)),
     *[("BatchShape", run) for run in (read, lambda: read((PLACES, ROWS, 16), PLACES))],

@@ -112,6 +112,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Give rare classes the large weights, such",
         ),
         (
+            "A class is left out of the loss",
+            ("80 of 400 labels so far are left out; each other class has 80 to 80",),
+            "Leave ignore_index out, or give it a number",
+        ),
+        (
             "The target of the loss learns, too",
             ("2 sides of the error have a gradient, at 3 saved steps in a row",),
             "Compute the target without a gradient: with",

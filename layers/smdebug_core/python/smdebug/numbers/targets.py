@@ -23,13 +23,18 @@ _DIGITS = 6
 
 
 def class_facts(targets: NDArray[np.int64], ignored: int | None = None) -> dict[str, Any]:
-    """Return the balance of class labels, one per row, without those that the criterion ignores."""
+    """Return the balance of class labels, one per row, without those that the criterion ignores.
+
+    `ignored_class` is the class that it ignores, where one may be meant.
+    """
     given = targets.reshape(-1)
     kept = given[given >= 0]
     if ignored is not None and ignored >= 0:
         kept = kept[kept != ignored]
     share = 1 - kept.size / given.size if given.size else 0.0
     facts: dict[str, Any] = {"ignored": round(share, _DIGITS)}
+    if ignored is not None and ignored >= 0:
+        facts["ignored_class"] = ignored
     if not kept.size:
         return facts
     counts = np.bincount(kept)

@@ -162,6 +162,7 @@ TERM = record(
     given=text,
     highest=number,
     ignored=share,
+    ignored_class=count,
     labels=count,
     lowest=number,
     means=every(number),
