@@ -236,6 +236,25 @@ def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypat
     assert small.index.run(RUN).listed_through == ""
 
 
+@pytest.mark.parametrize("lost", [(60, 99), (59, 60, 99)], ids=str)
+def test_the_last_listing_begins_with_the_first_step_that_may_be_missing(small, lost):
+    worker = Saver(small.place()).begin()
+    for step in range(100):
+        worker.save(step, HEALTHY)
+        if step in lost:
+            small.bucket.hold_back()
+        small.settle()
+    listing = CountedListing(small.bucket.list, dies_in_invocation=None)
+    listing.begin_invocation()
+    small.bucket.list = listing
+    worker.place.write(END_MARKER, b"")
+    small.settle()
+    small.pass_time(2000)
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["last_step"], summary["not_evaluated"]) == (100, 99, 0)
+    assert listing.read[0] < 100, "two objects a step, of 40 steps"
+
+
 class CountedListing:
     """A listing that counts the objects that each invocation reads, and may die once in one of them."""
 
