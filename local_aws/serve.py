@@ -13,6 +13,8 @@ from typing import Any
 from local_aws.aws import LocalAws
 from local_aws.errors import INTERRUPTED, LocalStackError, report_error
 
+STOPS, EXPORTS = "StopQueues", "ExportQueues"
+
 
 def serve(
     *,
@@ -66,7 +68,7 @@ def serve(
 def as_data(aws: LocalAws) -> str:
     """The stack's address for a program, in one line of JSON."""
     address = {"endpoint": aws.endpoint, "bucket": aws.bucket, "environment": aws.environment}
-    return json.dumps(address)
+    return json.dumps({**address, "stop_queues": queues(aws, STOPS), "export_queues": queues(aws, EXPORTS)})
 
 
 def instructions(aws: LocalAws) -> list[str]:
@@ -78,8 +80,19 @@ def instructions(aws: LocalAws) -> list[str]:
         "  smdebug runs",
         "  smdebug status <run> --watch",
         "  smdebug findings <run>",
+        *(
+            f"\nThe queue {name} is {url}"
+            for kind in (STOPS, EXPORTS)
+            for name, url in queues(aws, kind).items()
+        ),
         "\nCtrl-C ends the stack and removes everything.",
     ]
+
+
+def queues(aws: LocalAws, output: str) -> dict[str, str]:
+    """The addresses of the queues of an output, by their names."""
+    listed = aws.outputs.get(output, "")
+    return dict(named.split("=", 1) for named in listed.split(",") if named)
 
 
 def exports(environment: Mapping[str, str]) -> list[str]:

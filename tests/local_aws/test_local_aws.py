@@ -215,7 +215,9 @@ def test_an_existing_bucket_is_watched_with_the_rules_of_a_folder(tmp_path):
 def test_serve_prints_what_to_set():
     lines: list[str] = []
     stop = threading.Event()
-    thread = threading.Thread(target=serve, kwargs={"write": lines.append, "until": stop})
+    settings = {"export_queues": "mlflow"}
+    options = {"write": lines.append, "until": stop, "settings": settings}
+    thread = threading.Thread(target=serve, kwargs=options)
     thread.start()
     until = time.monotonic() + 60
     while not any("Ctrl-C" in line for line in lines) and time.monotonic() < until:
@@ -223,6 +225,7 @@ def test_serve_prints_what_to_set():
     stop.set()
     thread.join(60)
     assert any(re.search(r"export AWS_ENDPOINT_URL=http://127.0.0.1:\d+", line) for line in lines)
+    assert any(re.search(r"The queue mlflow is http://127.0.0.1:\d+/\d+/\S+Mlflow", line) for line in lines)
     assert "Nothing was left behind" in lines[-1]
     assert exports({"A": "b c"}) == ["export A='b c'"]
 
@@ -237,6 +240,7 @@ def test_serve_prints_its_address_as_one_line_of_json():
     address = json.loads(line)
     assert address["environment"]["AWS_ENDPOINT_URL"] == address["endpoint"]
     assert address["environment"]["SMDEBUG_BUCKET"] == address["bucket"]
+    assert (address["stop_queues"], address["export_queues"]) == ({}, {})
 
 
 def test_a_missing_node_is_reported_with_its_remedy(tmp_path, monkeypatch):

@@ -190,6 +190,8 @@ class LocalStack(TypedDict):
     endpoint: str
     bucket: str
     environment: Annotated[dict[str, str], "variables for the training"]
+    stop_queues: Annotated[dict[str, str], "the addresses of the queues of this setting, by name"]
+    export_queues: Annotated[dict[str, str], "the addresses of the queues of this setting, by name"]
 
 
 class StoppedBy(TypedDict):
