@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smdebug.pytorch.graphs.saved_values import operations, saved_value
+from smdebug.pytorch.graphs.saved_values import constant_factor, operations, saved_value
 from smdebug.pytorch.tensors.on_device import fetched
 
 LEAST_TOKENS, LEAST_WIDTH, LEAST_WEIGHTS = 8, 4, 256
@@ -220,19 +220,12 @@ def _weight_of(layer: Any) -> torch.Tensor | None:
 
 
 def _constant(node: Any) -> float | None:
-    """The number that a product or a quotient has beside what is learnt; None if that is none."""
+    """The number that a product or a quotient multiplies what is learnt with; None if there is none."""
     others = [function for function, _ in node.next_functions if function is not None]
-    try:
-        other = node._saved_other
-    except (AttributeError, RuntimeError):
+    by = constant_factor(node)
+    if by is None or len(others) != 1:
         return None
-    if isinstance(other, torch.Tensor):
-        if other.numel() != 1 or other.requires_grad or not other.is_cpu:
-            return None
-        other = other.item()
-    if len(others) != 1 or not isinstance(other, int | float) or not other:
-        return None
-    return 1 / float(other) if node.name() == "DivBackward0" else float(other)
+    return 1 / by if node.name() == "DivBackward0" else by
 
 
 def _is_rotation(node: Any) -> bool:

@@ -40,3 +40,16 @@ def saved_value(node: Any, name: str) -> torch.Tensor | None:
     except (AttributeError, RuntimeError):  # changed in place since, or freed
         return None
     return value.detach() if isinstance(value, torch.Tensor) else None
+
+
+def constant_factor(node: Any) -> float | None:
+    """Return the number that a product or a quotient has beside what is learnt; None if it has none."""
+    try:
+        other = node._saved_other
+    except (AttributeError, RuntimeError):
+        return None
+    if isinstance(other, torch.Tensor):
+        if other.numel() != 1 or other.requires_grad or other.device.type != "cpu":
+            return None
+        other = other.item()
+    return float(other) if isinstance(other, int | float) and other else None

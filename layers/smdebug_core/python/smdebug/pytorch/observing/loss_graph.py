@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smdebug.numbers.loss_terms import ABSOLUTE, DIVERGENCE, HUBER, SMOOTH, SQUARED
-from smdebug.pytorch.graphs.saved_values import operations
+from smdebug.pytorch.graphs.saved_values import constant_factor, operations
 from smdebug.pytorch.observing import divergences
 from smdebug.pytorch.observing.absolute_errors import Compared
 from smdebug.pytorch.observing.written_errors import written_error
@@ -212,19 +212,6 @@ def _unscaled(node: Any) -> tuple[float, Any]:
         factor = factor / constant if node.name().startswith("Div") else factor * constant
         node = others[0]
     return factor, node
-
-
-def constant_factor(node: Any) -> float | None:
-    """Return the number that a product or a quotient has beside what is learnt; None if it has none."""
-    try:
-        other = node._saved_other
-    except (AttributeError, RuntimeError):
-        return None
-    if isinstance(other, torch.Tensor):
-        if other.numel() != 1 or other.requires_grad or other.device.type != "cpu":
-            return None
-        other = other.item()
-    return float(other) if isinstance(other, int | float) and other else None
 
 
 def _term(node: Any, criterion: str) -> LossTerm:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from smdebug.pytorch.graphs.saved_values import saved_value
+from smdebug.pytorch.graphs.saved_values import constant_factor, saved_value
 from smdebug.pytorch.listening.callbacks import (
     AGAIN,
     Callback,
@@ -17,7 +17,6 @@ from smdebug.pytorch.listening.callbacks import (
     is_compiling,
     is_tracing,
 )
-from smdebug.pytorch.observing.loss_graph import constant_factor
 
 MOST_MODELS, MOST_CALLS, MOST_NODES, MOST_VALUES = 8, 8, 24, 1 << 16
 _COMPARING = (
