@@ -7,12 +7,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from functions.adapters.asking import Client, ask
 from functions.decisions.posting.posts import Answer
 from functions.ports import NotDone
 from smdebug.service.webhook_secrets import IN_SSM
+from smdebug.sinks.requests import NoRedirect
 
 _KEPT_FOR = 300.0  # seconds: a replaced secret is used after that, or at the first refusal
 _SECONDS = 10.0  # for an answer
@@ -52,7 +52,7 @@ class Posts:
     """Posts of JSON. Redirects are not followed: they would take the token and the event elsewhere."""
 
     def __init__(self) -> None:
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(NoRedirect)
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str]) -> Answer:
         ours = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "smdebug"}
@@ -68,8 +68,3 @@ class Posts:
             return Answer(problem=type(error.reason).__name__)
         except (OSError, http.client.HTTPException, ValueError) as error:
             return Answer(problem=type(error).__name__)
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None

@@ -25,6 +25,8 @@ class Refusals:
     no_server_of_it: str
     """Something else than the tool answers."""
     statuses: Mapping[int, str] = field(default_factory=dict)
+    otherwise: str = ""
+    """What any other status means; "" if it is only said."""
 
     def error_of(self, place: str, status: int) -> SinkError:
         """Return the error of a status."""
@@ -32,13 +34,14 @@ class Refusals:
             return SinkRefused(place, f"it refuses the credentials ({status}): set {self.credentials}")
         if status == _TOO_MANY or status >= 500:
             return SinkUnavailable(place, f"it answers with status {status}")
-        return SinkRefused(place, self.statuses.get(status, f"it answers with status {status}"))
+        said = self.statuses.get(status) or self.otherwise or f"it answers with status {status}"
+        return SinkRefused(place, said)
 
 
 def answer_to(request: Request, place: str, refusals: Refusals) -> bytes:
     """Return the beginning of the answer. Headers may hold a token: no redirection is followed."""
     try:
-        with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
+        with build_opener(NoRedirect).open(request, timeout=SECONDS) as answer:
             content: bytes = answer.read(_MOST)
             return content
     except HTTPError as error:
@@ -53,7 +56,7 @@ def answer_to(request: Request, place: str, refusals: Refusals) -> bytes:
         raise SinkUnavailable(place, problem) from error
 
 
-class _NoRedirect(HTTPRedirectHandler):
+class NoRedirect(HTTPRedirectHandler):
     """The answer that redirects is an error with its status."""
 
     def redirect_request(self, *_: Any) -> None:

@@ -12,7 +12,7 @@ from smdebug.secrets.texts import redacted
 from smdebug.sinks.requests import Refusals, answer_to
 
 _NO_SERVER = "it is no server of trackio, or one that is too old: upgrade it to 0.43"
-_REFUSALS = Refusals("TRACKIO_WRITE_TOKEN", _NO_SERVER, dict.fromkeys(range(300, 500), _NO_SERVER))
+_REFUSALS = Refusals("TRACKIO_WRITE_TOKEN", _NO_SERVER, otherwise=_NO_SERVER)
 _NO_TOKEN = "the server needs a token: set TRACKIO_WRITE_TOKEN"  # noqa: S105 - a sentence
 
 
