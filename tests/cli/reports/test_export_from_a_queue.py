@@ -8,22 +8,21 @@ import boto3
 import pytest
 
 from smdebug.sinks.records import IssueRecord, from_line
-from smdebug.storage import open_storage
 from tests.cli.conftest import BUCKET
 from tests.sinks.made import failing_run
 from tests.support.mocked_aws import mocked_aws
+from tests.ui.buckets import copy_run
 
 
 @pytest.fixture
 def queue(tmp_path):
     """The address of a queue of two finished runs, which have the same name in two folders, and others."""
     with mocked_aws():
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        files = open_storage(failing_run(tmp_path / "run"))
+        s3 = boto3.client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        saved = failing_run(tmp_path / "run")
         for team in "ab":
-            place = open_storage(f"s3://{BUCKET}/{team}/run")
-            for key in files.list(""):
-                place.write(key, files.read(key))
+            copy_run(s3, saved, BUCKET, f"{team}/run")
         url = boto3.client("sqs").create_queue(QueueName="exports")["QueueUrl"]
         for location in (f"s3://{BUCKET}/a/run", f"s3://{BUCKET}/b/run"):
             send(url, location)

@@ -13,10 +13,10 @@ import boto3
 import pytest
 
 from smdebug.cli.main import main
-from smdebug.storage import open_storage
 from tests.sinks.made import failing_run
 from tests.sinks.real.test_wandb import messages, of, rows
 from tests.support.mocked_aws import mocked_aws
+from tests.ui.buckets import copy_run
 
 FOUND = {"name": "mine", "status": "IssuesFound", "reason": "the norm is 9", "last_found": 5}
 
@@ -26,10 +26,9 @@ def queue(tmp_path, monkeypatch):
     """The address of a queue with one finished run, in which a deployed rule has found something."""
     monkeypatch.chdir(tmp_path)
     with mocked_aws():
-        boto3.client("s3").create_bucket(Bucket="bucket")
-        saved, place = open_storage(failing_run(tmp_path / "saved")), open_storage("s3://bucket/team/run-a")
-        for key in saved.list(""):
-            place.write(key, saved.read(key))
+        s3 = boto3.client("s3")
+        s3.create_bucket(Bucket="bucket")
+        copy_run(s3, failing_run(tmp_path / "saved"), "bucket", "team/run-a")
         sqs = boto3.client("sqs")
         url = sqs.create_queue(QueueName="exports")["QueueUrl"]
         detail = {"run": "bucket/team/run-a", "state": "Finished", "summary": {"rules": [FOUND]}}

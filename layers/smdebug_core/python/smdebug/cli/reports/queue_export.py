@@ -59,15 +59,9 @@ def send_finished_runs(queue: str, request: SinkRequest, selection: Selection, *
         raise click.UsageError(
             f"There is no folder {request.output}. Create it first: mkdir -p {request.output}"
         )
-    kept: list[SMDebugError] = []
-
-    def failed(error: SMDebugError) -> None:
-        kept.append(error)
-        print_note(f"not sent: {error}\nIt stays in the queue and is tried again in an hour")
-
     exporter = _Exporter(request, selection)
-    handle_messages(queue, exporter.send, failed, until_empty=once, at_once=1)
-    return exit_codes.FAILED if kept else exit_codes.PASSED
+    handle_messages(queue, exporter.send, exporter.say_failed, until_empty=once, at_once=1)
+    return exit_codes.FAILED if exporter.has_failed else exit_codes.PASSED
 
 
 class _Exporter:
@@ -76,6 +70,7 @@ class _Exporter:
     def __init__(self, request: SinkRequest, selection: Selection):
         self._request = request
         self._selection = selection
+        self.has_failed = False
 
     def send(self, message: str) -> None:
         from smdebug.service.queues.finished_runs import finished_run
@@ -93,8 +88,13 @@ class _Exporter:
             print_note(f"left out: {location} has no step")
             return
         print_note(f"sending {location}")
-        request = self._request._replace(output=self._file(location), found_elsewhere=finished.issues)
-        send(trial, request, self._selection, as_json=False)
+        request = self._request._replace(output=self._file(location))
+        send(trial, request, self._selection, as_json=False, found_elsewhere=finished.issues)
+
+    def say_failed(self, error: SMDebugError) -> None:
+        """Say that a run was not sent, and remember it."""
+        self.has_failed = True
+        print_note(f"not sent: {error}\nIt stays in the queue and is tried again in an hour")
 
     def _file(self, location: str) -> str | None:
         """Return the file of a run, named after its whole address: runs of two folders may share a name."""

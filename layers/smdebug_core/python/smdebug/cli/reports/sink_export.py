@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -38,7 +38,6 @@ class SinkRequest(NamedTuple):
     into: str | None
     statistics: tuple[str, ...]
     no_rules: bool
-    found_elsewhere: tuple[Issue, ...] = ()
 
 
 def sink_options(function: F) -> F:
@@ -82,7 +81,14 @@ def refuse_what_does_not_fit(request: SinkRequest) -> None:
         raise click.UsageError("--into names a run of MLflow")
 
 
-def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: bool) -> int:
+def send(
+    trial: Trial,
+    request: SinkRequest,
+    selection: Selection,
+    *,
+    as_json: bool,
+    found_elsewhere: Sequence[Issue] = (),
+) -> int:
     """Send the run, print how much was sent, and return the exit code."""
     from smdebug.export.sending import send_run
 
@@ -99,7 +105,7 @@ def send(trial: Trial, request: SinkRequest, selection: Selection, *, as_json: b
                 selection,
                 statistics=request.statistics,
                 with_rules=not request.no_rules,
-                found_elsewhere=request.found_elsewhere,
+                found_elsewhere=found_elsewhere,
                 progress=bars.of,
             )
     finally:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from smdebug.diagnosis.issues import Issue
+from smdebug.service.records import RuleStatus, RunState
 
 _RUN_STATE_CHANGE = "Run State Change"
-_FOUND = "IssuesFound"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def finished_run(message: str) -> FinishedRun | None:
     try:
         event = json.loads(message)
         detail = event["detail"]
-        if event["detail-type"] != _RUN_STATE_CHANGE or detail["state"] != "Finished":
+        if event["detail-type"] != _RUN_STATE_CHANGE or detail["state"] != RunState.FINISHED:
             return None
         return FinishedRun(f"s3://{detail['run']}", tuple(_issues(detail.get("summary") or {})))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -36,7 +36,7 @@ def finished_run(message: str) -> FinishedRun | None:
 
 def _issues(summary: Mapping[str, Any]) -> Iterator[Issue]:
     for rule in summary.get("rules") or ():
-        if rule["status"] == _FOUND:
+        if rule["status"] == RuleStatus.ISSUES_FOUND:
             last = int(rule["last_found"] or 0)
             known = rule.get("issue") or {}
             since = known.get("since")
