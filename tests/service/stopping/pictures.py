@@ -19,7 +19,7 @@ import boto3
 
 from smdebug.service.stopping import __main__ as process
 from tests.service.stopping.fake_kubernetes import served
-from tests.service.stopping.test_process import SCANCEL, SQUEUE
+from tests.service.stopping.test_process import small_slurm
 from tests.service.stopping.test_stop_requests import FOUND
 from tests.support.mocked_aws import mocked_aws
 from tools.pictures import IMAGES, drawn, shown
@@ -32,7 +32,7 @@ def main() -> int:
     """Write the picture."""
     commands: dict[str, Sequence[str]] = {}
     with mocked_aws(), tempfile.TemporaryDirectory() as folder:
-        with slurm(Path(folder)):
+        with patch.dict(os.environ, small_slurm(Path(folder))):
             commands[f"{PROGRAM} --slurm"] = answer("--slurm")
         with served() as cluster:
             cluster.add("mnist", args=["s3://runs/a"])
@@ -53,15 +53,6 @@ def answer(*options: str) -> list[str]:
     with redirect_stdout(io.StringIO()) as printed:
         assert process.main([queue, "--once", *options], boto3.client) == 0
     return printed.getvalue().splitlines()
-
-
-def slurm(folder: Path) -> patch.dict:
-    """Return the environment with a small squeue and scancel."""
-    for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL)):
-        (folder / name).write_text(text.format(python=sys.executable), encoding="utf-8")
-        (folder / name).chmod(0o755)
-    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    return patch.dict(os.environ, {"PATH": path, "CANCELLED": str(folder / "cancelled")})
 
 
 if __name__ == "__main__":

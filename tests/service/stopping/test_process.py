@@ -46,14 +46,20 @@ def left(queue):
     return sum(map(int, counts.values()))
 
 
+def small_slurm(folder):
+    """Write a squeue and a scancel; return the environment that finds them."""
+    for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL)):
+        (folder / name).write_text(text.format(python=sys.executable))
+        (folder / name).chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "CANCELLED": str(folder / "cancelled")}
+
+
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
-    """Fakes of squeue and scancel; the file that says what was cancelled."""
-    for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL)):
-        (tmp_path / name).write_text(text.format(python=sys.executable))
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("CANCELLED", str(tmp_path / "cancelled"))
+    """A small Slurm; the file that says what was cancelled."""
+    for name, value in small_slurm(tmp_path).items():
+        monkeypatch.setenv(name, value)
     return tmp_path / "cancelled"
 
 
