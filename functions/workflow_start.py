@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -15,12 +15,22 @@ RUN_ITSELF = "run"
 
 
 def start_evaluation(
-    world: World, run: str, step: int, *, attempt: str = "", only: Collection[str] | None = None
+    world: World,
+    run: str,
+    step: int,
+    *,
+    complete: Sequence[int] = (),
+    attempt: str = "",
+    only: Collection[str] | None = None,
 ) -> None:
     """Start the evaluation of a step by all groups of rules, and leave a check that it happened.
 
     A run that has ended is finished afterwards, as often as there is something new. `only` names the
     groups that evaluate: without any of them the run is only finished.
+
+    The execution has the name of its cause, which a standard workflow accepts once: the training, the steps
+    that are `complete` now, and the attempt to deliver. The step alone would not do. A step before it that
+    arrives later, and the same step of a resumed training, would start nothing.
 
     The run's record is read here, after the step was written as complete. A check removes its mark from
     the record before it reads the steps: so either no mark is seen here and a check is left, or that
@@ -40,7 +50,8 @@ def start_evaluation(
         "finish": finish,
         "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    world.workflow.start(name_of(run, step, attempt, finish=finish), request)
+    cause = f"{record.training_run}\n{','.join(map(str, complete))}\n{attempt}"
+    world.workflow.start(name_of(run, step, cause, finish=finish), request)
     leave_check(world, record)
 
 
@@ -59,7 +70,7 @@ def workflow_group(group: str) -> dict[str, Any]:
     return {"group": group, "kind": "custom" if is_custom(group) else "builtin"}
 
 
-def name_of(run: str, step: int, attempt: str, *, finish: bool = False) -> str:
+def name_of(run: str, step: int, cause: str, *, finish: bool = False) -> str:
     """Return the name of an execution: the same for the same cause."""
-    cause = f"{run}\n{step}\n{attempt}\n{finish}"
-    return f"{step}-{sha256(cause.encode()).hexdigest()[:40]}"
+    whole = f"{run}\n{step}\n{cause}\n{finish}"
+    return f"{step}-{sha256(whole.encode()).hexdigest()[:40]}"

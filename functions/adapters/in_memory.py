@@ -185,13 +185,16 @@ class MemoryObjects:
 
 
 class MemoryWorkflow:
-    """The requested executions, for the caller to run."""
+    """The requested executions, for the caller to run; a name starts one execution, ever."""
 
     def __init__(self) -> None:
         self.started: dict[str, Mapping[str, Any]] = {}
+        self._names: set[str] = set()
 
     def start(self, name: str, request: Mapping[str, Any]) -> None:
-        self.started.setdefault(name, request)
+        if name not in self._names:
+            self._names.add(name)
+            self.started[name] = request
 
 
 class MemoryChecks:

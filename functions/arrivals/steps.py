@@ -28,10 +28,7 @@ def record_steps(world: World, record: RunRecord, written: Sequence[Arrival], at
         if again is None or again.num_workers is None:
             return False
         return start_complete_steps(world, again, attempt)
-    complete = [step.step for step in steps if record.is_whole(step)]
-    if complete:
-        start_evaluation(world, record.run, max(complete), attempt=attempt)
-    return bool(complete)
+    return _start_complete(world, record, steps, attempt)
 
 
 def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> list[StepRecord]:
@@ -62,10 +59,13 @@ def is_noted(arrival: Arrival, known: dict[int, StepRecord]) -> bool:
 
 def start_complete_steps(world: World, record: RunRecord, attempt: str) -> bool:
     """Start an evaluation if a step is complete that the rules have not seen; return whether one is."""
-    steps = unseen_steps(world, record)
-    complete = [step.step for step in steps if record.is_whole(step)]
+    return _start_complete(world, record, unseen_steps(world, record), attempt)
+
+
+def _start_complete(world: World, record: RunRecord, steps: Iterable[StepRecord], attempt: str) -> bool:
+    complete = sorted(step.step for step in steps if record.is_whole(step))
     if complete:
-        start_evaluation(world, record.run, max(complete), attempt=attempt)
+        start_evaluation(world, record.run, complete[-1], complete=complete, attempt=attempt)
     return bool(complete)
 
 

@@ -161,6 +161,22 @@ def test_the_same_cause_starts_one_execution_and_another_attempt_another():
         assert len(small.workflow.started) == started
 
 
+def test_a_step_that_is_late_starts_an_execution_beside_one_that_has_run():
+    small = SmallWorld(EXPLODING)
+    saver = Saver(small.place()).begin()
+    small.settle()
+    for step in range(4):
+        saver.save(step, HEALTHY)
+    early = [small.bucket.hold_back(f"{step:012}_worker") for step in (0, 1)]
+    again = list(small.bucket.notifications)
+    small.settle()
+    assert small.index.groups.get(RUN, "builtin").cursor < 2, "they wait for the steps before them"
+    for late in early:  # in one batch with files that came before
+        small.bucket.release([*late, *again])
+    small.settle()
+    assert small.index.groups.get(RUN, "builtin").cursor == 3
+
+
 # Attempts
 
 
