@@ -119,13 +119,13 @@ def test_later_steps_are_read_while_a_step_is_evaluated(monkeypatch):
 
 
 def test_a_single_step_is_read_as_ever():
+    readers: set[threading.Thread] = set()
     small = with_backlog(steps=1)
-    storage = over_network(small)
+    storage = over_network(small, lambda key: readers.add(threading.current_thread()))
     small.settle()
-    before = threading.active_count()
     Saver(small.place()).save(1, FAILING)
     small.settle()
-    assert threading.active_count() == before
+    assert readers == {threading.current_thread()}
     assert [key.partition("/")[0] for key in storage.read_keys[-2:]] == ["index", "events"]
 
 
