@@ -288,7 +288,7 @@ def test_what_has_no_numbers_draws_one_warning(place, capsys):
                 hook.record("thing", object())
                 hook.record("empty", np.ones((0, 3)))
     output = capsys.readouterr().out
-    assert output.count("Tensor text is not measured: its values are text, sparse or complex") == 1
+    assert output.count("Tensor text is not measured: its values are text or complex") == 1
     assert output.count("is not measured") == 1
     assert output.count("Tensor thing is not saved: A value of type object cannot be saved as a tensor") == 1
 

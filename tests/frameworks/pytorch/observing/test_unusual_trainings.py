@@ -13,6 +13,7 @@ import smdebug
 import smdebug.pytorch
 from smdebug import modes
 from smdebug.logger import get_logger
+from smdebug.pytorch import adapter
 from smdebug.pytorch.observing.accumulation import Accumulation
 from smdebug.trials import create_trial
 from tests.frameworks.pytorch.training import since
@@ -281,3 +282,34 @@ def test_large_and_small_tensors_are_in_the_order_of_the_network(place):
     assert statistics.of("updates").names == [f"update/{name}" for name in names]
     sizes = [parameter.numel() for parameter in model.parameters()]
     assert statistics.of("parameters").column("count").tolist() == sizes
+
+
+def embedded(place, *, sparse, rows=40):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(rows, 3, sparse=sparse), nn.Linear(3, 2))
+    with smdebug.pytorch.Hook(place) as hook:
+        hook.register_module(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(3):
+            model(torch.tensor([1, 1, 7])).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return create_trial(place)
+
+
+def test_the_gradient_of_a_sparse_embedding_is_measured_with_its_zeros(place, logged):
+    dense, sparse = (embedded(f"{place}-{kind}", sparse=kind == "sparse") for kind in ("dense", "sparse"))
+    for step in range(3):
+        row = sparse.statistics(step, kind="gradients").row("gradient/Sequential_0.weight")
+        assert (row["count"], row["zeros"]) == (120, 114)
+        assert row == dense.statistics(step, kind="gradients").row("gradient/Sequential_0.weight")
+    assert not [message for message in logged if "not measured" in message]
+
+
+def test_a_sparse_gradient_that_would_fill_the_memory_is_left_out_with_a_word(place, logged, monkeypatch):
+    monkeypatch.setattr(adapter, "MOST_WRITTEN_OUT", 400)
+    names = embedded(place, sparse=True).statistics(0, kind="gradients").names
+    assert names == ["gradient/Sequential_1.weight", "gradient/Sequential_1.bias"]
+    (warning,) = [message for message in logged if "not measured" in message]
+    assert "gradient/Sequential_0.weight" in warning
+    assert "would take more than 64 MB" in warning

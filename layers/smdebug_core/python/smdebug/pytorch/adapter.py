@@ -23,6 +23,8 @@ from smdebug.pytorch.tensors.rows import is_measurable, measure
 from smdebug.saving.arrays.adapter import Array, Caveat, FrameworkAdapter
 from smdebug.saving.arrays.measurer import InBatch, Measured
 
+MOST_WRITTEN_OUT = 64 << 20
+"""Bytes that a sparse tensor takes with its zeros, as an embedding's gradient, to be measured at most."""
 _SHARDED = "sharded"
 _SAVE_EVERY_PART = 'include_workers="all" saves every part.'
 
@@ -76,7 +78,7 @@ class TorchAdapter(FrameworkAdapter):
         if is_plain(value) and value.device.type != "meta":  # as most are
             found = measurer.measure_tensor(value.detach(), digest=digest)
             return found
-        values = _local(value)
+        values = _written_out(_local(value))
         if not is_measurable(values):
             return None
         found = measurer.measure_tensor(values, digest=digest)
@@ -122,3 +124,11 @@ def _local(tensor: torch.Tensor) -> torch.Tensor:
     """The part of the tensor that this process holds."""
     local: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor
     return local.detach()
+
+
+def _written_out(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor with its zeros if it is sparse, unless that takes much memory."""
+    is_sparse = tensor.layout is not torch.strided
+    if is_sparse and tensor.numel() * tensor.element_size() <= MOST_WRITTEN_OUT:
+        return tensor.to_dense()
+    return tensor

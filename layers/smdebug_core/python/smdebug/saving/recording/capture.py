@@ -126,8 +126,8 @@ class Capture:
             step()
         elif not (is_saved or self.observer.digests_only or _has_nothing(value)):
             self._warn_once(
-                f"Tensor {name} is not measured: its values are text, sparse or complex. Others like it are "
-                "left out without a warning",
+                f"Tensor {name} is not measured: its values are text or complex, or it is sparse and would "
+                "take more than 64 MB with its zeros. Others like it are left out without a warning",
                 "not measured",
             )
 
