@@ -11,6 +11,7 @@ from smdebug.sinks.records import IssueRecord, from_line
 from tests.cli.conftest import BUCKET
 from tests.sinks.made import failing_run
 from tests.support.mocked_aws import mocked_aws
+from tests.support.queues import left, queue_with_dead_letters
 from tests.ui.buckets import copy_run
 
 
@@ -39,12 +40,6 @@ def send(url, location, state="Finished", rules=()):
 def found(name, reason, cause=None):
     issue = {"id": cause, "since": 3}
     return {"name": name, "status": "IssuesFound", "reason": reason, "last_found": 5, "issue": issue}
-
-
-def left(url):
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    counts = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
-    return sum(map(int, counts.values()))
 
 
 def issues_in(file):
@@ -96,6 +91,22 @@ def test_a_run_that_is_gone_is_left_out_and_one_that_cannot_be_sent_stays(ask, q
     assert "not sent: " in answer.err
     assert "tried again in an hour" in answer.err
     assert left(queue) == 1
+
+
+def test_a_run_whose_message_cannot_be_read_is_said_once_with_the_remedy_and_becomes_a_dead_letter(
+    ask, queue, tmp_path
+):
+    with queue_with_dead_letters(tries=3) as (url, dead_letters):
+        send(url, f"s3://{BUCKET}/a/run", rules=[{"name": "mine", "outcome": "IssuesFound"}])
+        send(url, f"s3://{BUCKET}/b/run")
+        answer = ask("export", "jsonl", "--queue", url, "--once", "-o", tmp_path, "--no-rules")
+        assert answer.code == 3
+        said = " ".join(answer.err.split())
+        assert said.count(f"A message about s3://{BUCKET}/a/run cannot be read") == 1
+        assert "a rule of its summary has no 'status'" in said
+        assert f"smdebug export jsonl s3://{BUCKET}/a/run" in said
+        assert [file.name.partition("_run_")[0] for file in tmp_path.glob("*.jsonl")] == [f"{BUCKET}_b"]
+        assert (left(url), left(dead_letters)) == (0, 1)
 
 
 @pytest.mark.parametrize(

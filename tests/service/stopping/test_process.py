@@ -11,6 +11,7 @@ from smdebug.service.stopping import __main__ as process
 from tests.service.stopping.fake_kubernetes import served
 from tests.service.stopping.test_stop_requests import FOUND
 from tests.support.mocked_aws import mocked_aws
+from tests.support.queues import left, queue_with_dead_letters
 
 SQUEUE = """#!{python}
 import sys
@@ -32,18 +33,12 @@ def queue():
         sqs = boto3.client("sqs")
         url = sqs.create_queue(QueueName="stops")["QueueUrl"]
         sqs.send_message(QueueUrl=url, MessageBody=json.dumps(FOUND))
-        sqs.send_message(QueueUrl=url, MessageBody="not an event")
+        sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"detail-type": "another"}))
         yield url
 
 
 def run(queue, *arguments):
     return process.main([queue, "--once", *arguments], boto3.client)
-
-
-def left(queue):
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    counts = boto3.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    return sum(map(int, counts.values()))
 
 
 def small_slurm(folder):
@@ -84,6 +79,21 @@ def test_a_stop_that_fails_stays_in_the_queue_and_is_said(queue, slurm, capsys):
     assert run(queue, "--slurm") == 0
     assert "scancel ended with 1: Access denied; tried again in a minute" in capsys.readouterr().err
     assert left(queue) == 1
+
+
+def test_a_finding_that_cannot_be_read_is_said_once_and_becomes_a_dead_letter(slurm, capsys):
+    with queue_with_dead_letters(tries=3) as (queue, dead_letters):
+        unknown = {**FOUND, "detail": {**FOUND["detail"], "actions": ["stoptraining"]}}
+        for event in (unknown, FOUND):
+            boto3.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(event))
+        assert run(queue, "--slurm") == 0
+        said = capsys.readouterr()
+        assert (
+            said.err.count("A message about s3://runs/a cannot be read: its actions have another form") == 1
+        )
+        assert "Install the release that is deployed here" in said.err
+        assert "stopped 42_1" in said.out
+        assert (left(queue), left(dead_letters)) == (0, 1)
 
 
 def test_a_machine_without_slurm_and_a_queue_that_is_gone_are_said_in_one_line(queue, monkeypatch, capsys):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from smdebug.exceptions import UnreadableMessage
 from smdebug.service.stopping.clusters import carry_out
 from smdebug.service.stopping.stop_requests import StopRequest, named_in, stop_request
 
@@ -42,11 +43,22 @@ def test_what_others_stop_is_left_to_them(detail):
     assert requested(**detail) is None
 
 
+def test_another_event_asks_for_nothing():
+    assert stop_request(json.dumps({**FOUND, "detail-type": "x"})) is None
+
+
+@pytest.mark.parametrize("message", ["", "[]", "{}", '{"detail": 1}', json.dumps({**FOUND, "detail": 1})])
+def test_what_is_no_event_of_a_run_cannot_be_read(message):
+    with pytest.raises(UnreadableMessage):
+        stop_request(message)
+
+
 @pytest.mark.parametrize(
-    "message", ["", "[]", "{}", '{"detail": 1}', json.dumps({**FOUND, "detail-type": "x"})]
+    "actions", [7, ["stoptraining"], [{}], [{"name": "stoptraining", "stop_at_step": "x"}]]
 )
-def test_a_message_that_is_no_finding_asks_for_nothing(message):
-    assert stop_request(message) is None
+def test_a_finding_whose_actions_cannot_be_read_names_its_run(actions):
+    with pytest.raises(UnreadableMessage, match="s3://runs/a"):
+        requested(actions=actions)
 
 
 def test_a_word_names_a_run_by_its_whole_address_alone_or_behind_an_equals_sign():

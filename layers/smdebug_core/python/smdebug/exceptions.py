@@ -12,6 +12,7 @@
     │   ├── RunUnknown             (Value)      correct the run's name: the message suggests the nearest
     │   ├── RuleUnknown            (Value)      correct the rule's name: the message lists the run's rules
     │   ├── NewerRecord            (Runtime)    upgrade: a newer release has written it
+    │   ├── UnreadableMessage      (Runtime)    upgrade: a message of a queue has another form
     │   ├── WaitedTooLong          (Runtime)    wait longer, or check why nothing happens
     │   ├── StorageError           (Runtime)    a place could not be read or written
     │   │   ├── ObjectMissing                   the key does not exist
@@ -19,6 +20,7 @@
     │   │   ├── UnfitFile                       replace the pipe, device or link by the file
     │   │   └── StorageUnavailable              retry later: full, unreachable or throttled
     │   └── SinkError              (Runtime)    another tool did not take what a run has found
+    │       ├── AlreadySent                     do nothing: the tool has the whole run
     │       ├── SinkRefused                     correct the credentials, the name or the version
     │       └── SinkUnavailable                 retry later: down, unreachable or too slow
     ├── StepNotYetAvailable                     wait
@@ -202,6 +204,22 @@ class NewerRecord(SMDebugRuntimeError):
         )
 
 
+class UnreadableMessage(SMDebugRuntimeError):
+    """A message of the deployed debugger has a form that is unknown here. It stays in its queue."""
+
+    def __init__(self, run: str, problem: str):
+        super().__init__(run, problem)
+        self.run = run  # "" if it names none
+        self.problem = problem
+
+    def __str__(self) -> str:
+        about = f" about {self.run}" if self.run else ""
+        return (
+            f"A message{about} cannot be read: {self.problem}. It stays in the queue and becomes a dead "
+            "letter. Install the release that is deployed here, too"
+        )
+
+
 class WaitedTooLong(SMDebugRuntimeError, TimeoutError):
     """It did not happen within the given time: wait longer, or check `run.statuses()` for the reason."""
 
@@ -256,6 +274,10 @@ class SinkError(SMDebugRuntimeError):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"
+
+
+class AlreadySent(SinkError):
+    """The tool has the whole run from an earlier delivery of the same event: nothing is sent again."""
 
 
 class SinkRefused(SinkError):

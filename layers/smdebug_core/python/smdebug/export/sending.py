@@ -50,7 +50,8 @@ def send_run(
     when it was opened and when it was resolved, then the diagnosis. Tools that keep files get the report, and
     the images, texts and others that the training has logged. `found_elsewhere` is what rules have found that
     are not known here; it is sent as well, unless the rules here find the same.
-    A sink that fails raises `SinkError`; a run of its own that it began is then marked as incomplete.
+    A sink that fails raises `SinkError`; a run of its own that it began is then marked as incomplete. A tool
+    that has the run already raises `AlreadySent`.
     """
     trial = opened(run)
     selection = selection or Selection(skips_damaged=True)
@@ -89,9 +90,14 @@ def file_name(form: str, location: str) -> str:
     return f"{allowed}.{KINDS[form].ending}"
 
 
-def tool_sink(form: str, target: str = "", run_id: str | None = None) -> RunSink:
-    """Return the sink of a tool; with `run_id`, that run of the tool gets all numbers."""
+def tool_sink(form: str, target: str = "", run_id: str | None = None, *, event: str = "") -> RunSink:
+    """Return the sink of a tool; with `run_id`, that run of the tool gets all numbers.
+
+    MLflow and W&B have one run for an `event`, however often it is sent.
+    """
     options: dict[str, Any] = {} if run_id is None else {"run_id": run_id, "with_values": True}
+    if event and KINDS[form].knows_events:
+        options["event"] = event
     return sink_for(SinkChoice(form, target), **options)
 
 

@@ -53,6 +53,8 @@ class SinkKind:
     """The extra that has its library; "" if it needs none."""
     module: str = ""
     """The module of its library."""
+    knows_events: bool = False
+    """Whether a run that is sent again for the same event is the same run of the tool."""
 
 
 KINDS: dict[str, SinkKind] = {
@@ -60,8 +62,10 @@ KINDS: dict[str, SinkKind] = {
     "prometheus": SinkKind("Prometheus", "a file", "prom"),
     "cloudwatch": SinkKind("CloudWatch", "a file", "emf.jsonl"),
     "otlp": SinkKind("OpenTelemetry", "the endpoint of a collector"),
-    "mlflow": SinkKind("MLflow", "the address of a tracking server", extra="mlflow", module="mlflow"),
-    "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb"),
+    "mlflow": SinkKind(
+        "MLflow", "the address of a tracking server", extra="mlflow", module="mlflow", knows_events=True
+    ),
+    "wandb": SinkKind("W&B", "a project", extra="wandb", module="wandb", knows_events=True),
     "trackio": SinkKind("trackio", "a project", extra="trackio", module="trackio"),
 }
 

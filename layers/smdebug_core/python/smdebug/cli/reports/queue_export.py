@@ -12,7 +12,13 @@ from smdebug.cli import exit_codes
 from smdebug.cli.answers.output import print_note
 from smdebug.cli.arguments.inputs import open_path
 from smdebug.cli.reports.sink_export import STDOUT, SinkRequest, refuse_what_does_not_fit, send
-from smdebug.exceptions import MissingCollectionFiles, SMDebugCustomerError, SMDebugError
+from smdebug.exceptions import (
+    AlreadySent,
+    MissingCollectionFiles,
+    SMDebugCustomerError,
+    SMDebugError,
+    UnreadableMessage,
+)
 from smdebug.sinks.sink import KINDS, SinkChoice
 
 if TYPE_CHECKING:
@@ -89,12 +95,27 @@ class _Exporter:
             return
         print_note(f"sending {location}")
         request = self._request._replace(output=self._file(location))
-        send(trial, request, self._selection, as_json=False, found_elsewhere=finished.issues)
+        try:
+            send(
+                trial,
+                request,
+                self._selection,
+                as_json=False,
+                found_elsewhere=finished.issues,
+                event=finished.event,
+            )
+        except AlreadySent as known:
+            print_note(f"not sent again: {known}")
 
     def say_failed(self, error: SMDebugError) -> None:
         """Say that a run was not sent, and remember it."""
         self.has_failed = True
-        print_note(f"not sent: {error}\nIt stays in the queue and is tried again in an hour")
+        if isinstance(error, UnreadableMessage):
+            choice = SinkChoice(self._request.form, self._request.to or "")
+            by_hand = f". To send the run now: {choice.export_command(error.run)}" if error.run else ""
+            print_note(f"not sent: {error}{by_hand}")
+        else:
+            print_note(f"not sent: {error}\nIt stays in the queue and is tried again in an hour")
 
     def _file(self, location: str) -> str | None:
         """Return the file of a run, named after its whole address: runs of two folders may share a name."""

@@ -88,14 +88,15 @@ def send(
     *,
     as_json: bool,
     found_elsewhere: Sequence[Issue] = (),
+    event: str = "",
 ) -> int:
-    """Send the run, print how much was sent, and return the exit code."""
+    """Send the run, for this event if there is one, print how much was sent, and return the exit code."""
     from smdebug.export.sending import send_run
 
     refuse_what_does_not_fit(request)
     if request.output == STDOUT and as_json:
         raise click.UsageError("--json and -o - both print to the standard output: use one of them")
-    sink, output = _sink(trial, request)
+    sink, output = _sink(trial, request, event)
     bars = _Bars()
     try:
         with redirect_stdout(sys.stderr):  # what a rule or a tool prints is no part of the answer
@@ -133,14 +134,14 @@ def send(
     return code
 
 
-def _sink(trial: Trial, request: SinkRequest) -> tuple[RunSink, str | None]:
+def _sink(trial: Trial, request: SinkRequest, event: str) -> tuple[RunSink, str | None]:
     """Return the sink, and the file it writes if it writes one."""
     from smdebug.export.sending import file_sink, tool_sink
 
     if ending := KINDS[request.form].ending:
         output = request.output or f"{trial.name}.{ending}"
         return file_sink(request.form, output, sys.stdout), output
-    return tool_sink(request.form, request.to or "", request.into), None
+    return tool_sink(request.form, request.to or "", request.into, event=event), None
 
 
 class _Bars:

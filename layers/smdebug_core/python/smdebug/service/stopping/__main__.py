@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, UnreadableMessage
 from smdebug.plain_text import escaped
 from smdebug.service.aws import Clients
 from smdebug.service.queues.messages import handle_messages
@@ -58,7 +58,8 @@ def _carry_out(message: str, cluster: Cluster) -> None:
 
 
 def _say_failed(error: SMDebugError) -> None:
-    print(f"error: {escaped(str(error))}; tried again in a minute", file=sys.stderr, flush=True)
+    again = "" if isinstance(error, UnreadableMessage) else "; tried again in a minute"
+    print(f"error: {escaped(str(error))}{again}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from smdebug.exceptions import UnreadableMessage
+from smdebug.service.queues.messages import event_in, run_named_in
 from smdebug.service.records import STOP_TRAINING
 
 FOUND = "Rule Evaluation Condition Met"
@@ -23,18 +24,23 @@ class StopRequest:
 def stop_request(message: str) -> StopRequest | None:
     """Return what the event in a message asks to stop; None if it asks for nothing here.
 
-    A SageMaker job is stopped by the debugger itself, and a step to stop at is kept by the hook.
+    A SageMaker job is stopped by the debugger itself, and a step to stop at is kept by the hook. Raise
+    `UnreadableMessage` for what is no event, and for a finding in a form that is unknown here.
     """
-    try:
-        event = json.loads(message)
-        detail = event["detail"]
-        is_finding = event["detail-type"] == FOUND
-        actions = [action for action in detail.get("actions") or () if _ends_a_job(action, detail)]
-        if not is_finding or detail.get("job") or not actions:
-            return None
-        return StopRequest(str(detail["run"]), str(detail.get("text") or detail.get("reason") or ""))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    event = event_in(message)
+    if event["detail-type"] != FOUND:
         return None
+    run = run_named_in(event)
+    detail = event["detail"]
+    try:
+        if detail.get("job") or not any(
+            _ends_a_job(action, detail) for action in detail.get("actions") or ()
+        ):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"its actions have another form ({type(error).__name__}: {error})"
+        raise UnreadableMessage(f"s3://{run}", problem) from error
+    return StopRequest(run, str(detail.get("text") or detail.get("reason") or ""))
 
 
 def _ends_a_job(action: dict[str, Any], detail: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from smdebug.exceptions import SinkRefused, SinkUnavailable
+from smdebug.exceptions import AlreadySent, SinkRefused, SinkUnavailable
 from smdebug.extras import install_command
 from smdebug.secrets.texts import redacted
 from smdebug.sinks.flat import flat
@@ -36,6 +36,7 @@ OLDEST = (2, 10)
 _FORBIDDEN = r"[^\w.\- /]|(?<=/)(?:\.{1,2}(?=/|$)|/)|/$"
 _LONGEST_NAME = 250
 _NOTE = "mlflow.note.content"
+_EVENT = "smdebug.event"
 _WORDS = {
     401: r"\b401\b|unauthori[sz]ed|not authori[sz]ed|authenticat|credential|token",
     403: r"\b403\b|forbidden|permission|access denied",
@@ -48,12 +49,21 @@ _PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRI
 class MlflowSink:
     """Logs to a run of its own, or joins the run of the script, `run_id`.
 
-    In a run of the script, losses and metrics are left to the script, unless `with_values`.
+    In a run of the script, losses and metrics are left to the script, unless `with_values`. The run of its
+    own is that of `event`, of which the experiment gets one whole run, however often it is sent.
     """
 
-    def __init__(self, server: str = "", run_id: str | None = None, *, with_values: bool | None = None):
+    def __init__(
+        self,
+        server: str = "",
+        run_id: str | None = None,
+        *,
+        with_values: bool | None = None,
+        event: str = "",
+    ):
         self._server = server
-        self._run_id = run_id or os.environ.get("MLFLOW_RUN_ID") or None
+        self._event = event
+        self._run_id = run_id or (None if event else os.environ.get("MLFLOW_RUN_ID")) or None
         self._joined = self._run_id is not None
         self._with_values = not self._joined if with_values is None else with_values
         self._names = Names(_FORBIDDEN, _LONGEST_NAME)
@@ -93,6 +103,9 @@ class MlflowSink:
             self._set_tags(tags)
             return
         experiment = self._asked(lambda: self._experiment(client))
+        if self._event:
+            self._asked(lambda: self._delete_unfinished(client, experiment))
+            tags[_EVENT] = self._event
         self._about = f"Watched by smdebug: {run.path}"
         source = {"mlflow.source.name": "smdebug", _NOTE: self._about}
         made = self._asked(lambda: client.create_run(experiment, run_name=run.name, tags={**tags, **source}))
@@ -147,6 +160,13 @@ class MlflowSink:
             return "0"
         found = client.get_experiment_by_name(name)
         return str(client.create_experiment(name) if found is None else found.experiment_id)
+
+    def _delete_unfinished(self, client: Any, experiment: str) -> None:
+        """Delete what a program that was killed or has failed had sent; raise if the whole run is there."""
+        for run in client.search_runs([experiment], f"tags.`{_EVENT}` = '{self._event}'"):
+            if run.info.status == "FINISHED":
+                raise AlreadySent(self.place, f"it has the run already, as {run.info.run_id}")
+            client.delete_run(run.info.run_id)
 
     def _metrics_of(self, record: Record) -> Iterator[Any]:
         if not isinstance(record, NumbersRecord):

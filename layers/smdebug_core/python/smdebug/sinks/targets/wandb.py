@@ -38,11 +38,13 @@ class WandbSink:
 
     W&B numbers the rows of a run itself, and a row that the script logs for an earlier step is lost. So the
     rows of a script's run are never advanced: the numbers join the row that the script logs next, and of
-    several that wait for one row the last counts. Its losses and metrics are left to the script.
+    several that wait for one row the last counts. Its losses and metrics are left to the script. A run of
+    its own of the same `event` has the same id: W&B writes the same rows over those that it has.
     """
 
-    def __init__(self, project: str = "", run: Any = None):
+    def __init__(self, project: str = "", run: Any = None, *, event: str = ""):
         self._project = project
+        self._event = event
         self._run = run
         self._joined = run is not None
         self._prefix = JOINED_PREFIX if self._joined else ""
@@ -113,6 +115,7 @@ class WandbSink:
             return wandb.init(
                 project=self._project or wandb.Settings().project or _PROJECT,
                 name=run.name,
+                id=self._event or None,
                 tags=list(run.tags) or None,
                 reinit="create_new",
                 settings=settings,
