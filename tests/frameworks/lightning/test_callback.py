@@ -6,6 +6,7 @@ import lightning
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
 import smdebug.pytorch as smd
@@ -239,9 +240,7 @@ def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
 
 def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tmp_path):
     callback = callback_in(run)
-    keeper = lightning.pytorch.callbacks.ModelCheckpoint(
-        str(tmp_path / "kept"), every_n_train_steps=2, save_top_k=-1, filename="{step}"
-    )
+    keeper = ModelCheckpoint(str(tmp_path / "kept"), every_n_train_steps=2, save_top_k=-1, filename="{step}")
     fit(tmp_path, callback, keeper, enable_checkpointing=True)
     callback.close()
     trial = smd.create_trial(str(run))
@@ -249,3 +248,25 @@ def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tm
     assert [Path(item.path).name for item in marked] == ["step=2.ckpt", "step=4.ckpt", "step=6.ckpt"]
     assert all(Path(item.path).is_file() for item in marked)
     assert [trial.mode_step(item.step) for item in marked] == [1, 3, 5]  # between them it evaluates
+
+
+def test_a_checkpoint_that_is_saved_again_at_its_place_has_the_step_of_its_last_saving(run, tmp_path):
+    callback = callback_in(run)
+    rolling = ModelCheckpoint(
+        str(tmp_path / "rolling"), every_n_train_steps=2, save_top_k=-1, filename="{step}", save_last=True
+    )
+    best = ModelCheckpoint(
+        str(tmp_path / "best"),
+        monitor="val_loss",
+        filename="best",
+        enable_version_counter=False,
+        save_last=True,
+    )
+    fit(tmp_path, callback, rolling, best, enable_checkpointing=True)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    marked = {f"{Path(item.path).parent.name}/{Path(item.path).name}": item for item in trial.checkpoints()}
+    steps = {name: trial.mode_step(item.step) for name, item in marked.items() if "rolling" in name}
+    assert steps == {f"rolling/step={step}.ckpt": step - 1 for step in (2, 4, 6)} | {"rolling/last.ckpt": 5}
+    ended = max(item.step for item in marked.values())
+    assert {marked["best/best.ckpt"].step, marked["best/last.ckpt"].step} == {ended}

@@ -22,6 +22,7 @@ if _PACKAGE == "lightning":
 else:
     from pytorch_lightning.callbacks import Callback as LightningCallback
 
+from smdebug.lightning.kept_checkpoints import KeptCheckpoints  # noqa: E402
 from smdebug.pytorch.around_hook import AroundHook  # noqa: E402
 
 
@@ -48,9 +49,8 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         return {}
 
     @cached_property
-    def _marked(self) -> dict[int, str]:
-        """The last checkpoint of each callback that saves some."""
-        return {}
+    def _kept(self) -> KeptCheckpoints:
+        return KeptCheckpoints()
 
     def close(self) -> None:
         """End the run."""
@@ -94,6 +94,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         if not trainer.sanity_checking:
+            self._mark_checkpoints(trainer)
             self._begin(pl_module, ModeKeys.EVAL)
             self.hook.guarded(lambda: self.observe_batch(batch))
 
@@ -148,11 +149,8 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
 
     def _mark_checkpoints(self, trainer: Any) -> None:
         """Note what the Trainer's callbacks have saved since the last step."""
-        for callback in trainer.checkpoint_callbacks:
-            path = getattr(callback, "_last_checkpoint_saved", "") or getattr(callback, "best_model_path", "")
-            if path and self._marked.get(id(callback)) != path:
-                self._marked[id(callback)] = path
-                self.note_checkpoint(path)
+        for path in self._kept.new(trainer):
+            self.note_checkpoint(path)
 
     def _note_batches(self, trainer: Any) -> None:
         loader = trainer.train_dataloader
