@@ -193,3 +193,9 @@ def test_only_parameters_that_are_all_observed_are_a_group_of_the_hook(tmp_path)
     with chosen, chosen.step():
         assert not chosen.recorder.observe_group(tuple(FIRST), list(FIRST.values()))
         assert len(chosen.recorder.observe_together(list(FIRST.items()))) == len(FIRST)
+
+
+def test_what_is_left_to_record_is_what_could_not_be_measured_together(tmp_path):
+    with PackingHook(tmp_path / "run") as hook, hook.step():
+        left = hook.recorder.observe_together([*FIRST.items(), ("loss", np.float32(0.5))])
+        assert [name for name, _ in left] == ["loss"]

@@ -13,7 +13,7 @@ from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.planning import save_plan
-from smdebug.saving.planning.default_plan import ReplicaPlan
+from smdebug.saving.planning.default_plan import DefaultPlan, ReplicaPlan
 from smdebug.saving.planning.save_plan import NO_MEMBERS, SavePlan, without_tensors
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -67,6 +67,17 @@ def test_the_plan_knows_how_long_nothing_will_be_due(configured, step):
     assert not any(map(plan.due, coming))
     assert idle > 50 or plan.due(step + 1 + idle)
     assert idle <= 50 or not any(map(plan.due, range(step + 1, step + 100)))
+
+
+@given(st.integers(0, 3000), st.integers(-1, 3000))
+def test_a_plan_that_is_counted_from_a_later_step_is_the_same_from_there(first, step):
+    plans = [DefaultPlan([]), DefaultPlan([])]
+    plans[1].count_from(first)
+    for mode in (TRAIN, ModeKeys.GLOBAL):
+        plan, counted = (plan.of_mode(mode) for plan in plans)
+        assert counted.due(first + step) == plan.due(step)
+        assert counted.idle_after(first + step) == plan.idle_after(step)
+    assert plans[1].of_mode(EVAL).due(0) == plans[0].of_mode(EVAL).due(0)
 
 
 def test_gradients_and_optimizer_variables_belong_to_training():

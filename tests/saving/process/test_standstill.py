@@ -105,6 +105,21 @@ def test_the_first_steps_may_compile():
     assert Rank().wait(FIRST_STEPS * LIMIT + 2).written
 
 
+def test_the_limit_holds_from_the_second_update_on():
+    rank = Rank().wait(1)
+    rank.trains(1)
+    assert rank.standstill.limit == FIRST_STEPS * LIMIT
+    rank.trains(1)
+    assert rank.standstill.limit == LIMIT
+
+
+def test_a_rank_whose_phases_have_no_times_stands_where_it_was_first_seen():
+    rank = Rank().trains()
+    rank.phase, rank.moved_at = "backward", None
+    rank.wait(LIMIT + 2)
+    assert [(stall.state, stall.in_phase) for stall in rank.written] == [(MOVES, LIMIT - 1), (STANDS, LIMIT)]
+
+
 def test_slow_steps_have_more_time():
     rank = Rank().trains(6, seconds=10)
     assert rank.standstill.limit == 200

@@ -150,6 +150,20 @@ def test_saved_steps_of_the_default_plan_keep_it(tmp_path):
         assert found[step]["memory_bytes"] > 0
 
 
+def test_a_hook_says_how_long_a_step_waited_for_the_one_before_it(tmp_path):
+    now = [0.0]
+    with smdebug.Hook(str(tmp_path / "run")) as hook:
+        for step in range(4):
+            with hook.step():
+                if not step:
+                    hook.recorder.system.clock = lambda: now[0]
+                hook.record("weight", np.ones(3))
+                now[0] += 2
+            now[0] += 5  # the next batch is loaded
+    found = create_trial(str(tmp_path / "run")).system_metrics()
+    assert [(found[step]["step_seconds"], found[step]["waiting_seconds"]) for step in (2, 3)] == [(7, 5)] * 2
+
+
 def test_it_is_off_by_a_flag(tmp_path):
     trial = trained(tmp_path / "run", system_metrics=False)
     assert trial.system_metrics() == {}

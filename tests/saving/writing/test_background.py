@@ -16,6 +16,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.writing import background
 from smdebug.saving.writing.background import BackgroundWriter
 from smdebug.saving.writing.step_recording import StepRecording
+from smdebug.saving.writing.watched_storage import WatchedStorage
 from smdebug.saving.writing.write_outcome import WriteOutcome
 from smdebug.storage.base import Storage
 from smdebug.storage.memory import MemoryStorage
@@ -39,6 +40,16 @@ def test_the_storage_that_jobs_use_is_a_storage():
     storage = BackgroundWriter(MemoryStorage("mine")).storage
     assert isinstance(storage, Storage)
     assert storage.location == "memory://mine"
+
+
+def test_each_call_that_may_take_long_is_noted_as_progress():
+    noted: list[int] = []
+    storage = WatchedStorage(MemoryStorage("run"), lambda: noted.append(storage.bytes_written))
+    sink = storage.create("events/a")
+    sink.write([b"abc", b"de"])
+    sink.commit()
+    storage.write("index/a", b"f")
+    assert noted == [0, 5, 5, 6]
 
 
 def test_threads_start_with_the_first_step_and_end_with_close():
