@@ -87,6 +87,37 @@ def test_a_resumed_training_has_the_steps_of_its_trainer(place, tmp_path, given)
     assert create_trial(place).series("loss").of(modes.TRAIN).steps.tolist() == [6, 7, 8]
 
 
+class TakingTurns(Module):
+    """Its two optimizers update it once a batch each."""
+
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+
+    def configure_optimizers(self):
+        return [torch.optim.SGD(part.parameters(), 0.1) for part in (self.net[0], self.net[2])]
+
+    def training_step(self, batch, index):
+        for optimizer in self.optimizers():
+            optimizer.zero_grad()
+            loss = self.loss(batch)
+            self.manual_backward(loss)
+            optimizer.step()
+        return loss.detach()
+
+
+def test_a_resumed_training_with_two_optimizers_has_the_steps_of_its_batches(place, tmp_path):
+    def fitted(**more):
+        trainer = trainer_in(tmp_path, **more)
+        trainer.fit(TakingTurns(), data(), ckpt_path=tmp_path / "last.ckpt" if more else None)
+        return trainer
+
+    fitted().save_checkpoint(tmp_path / "last.ckpt")
+    with smdebug.start(place):
+        assert fitted(max_epochs=3).global_step == 18, "two updates of each batch"
+    assert create_trial(place).series("loss").of(modes.TRAIN).steps.tolist() == [3, 4, 5, 6, 7, 8]
+
+
 @pytest.mark.parametrize("accumulated", [1, 2])
 def test_a_joined_training_has_the_same_results(place, tmp_path, accumulated):
     _, joined = watched(place, tmp_path, accumulate_grad_batches=accumulated)

@@ -63,8 +63,10 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.keep_config(lambda: _arguments(trainer, pl_module))
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        if len(trainer.optimizers) == 1:  # `global_step` counts those of all
-            self.hook.begin_at(int(trainer.global_step))
+        done = trainer.global_step
+        if not pl_module.automatic_optimization:  # a batch may update several times, with several optimizers
+            done = trainer.fit_loop.epoch_loop.batch_progress.total.completed
+        self.hook.begin_at(int(done))
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         self._mark_checkpoints(trainer)
