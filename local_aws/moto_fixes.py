@@ -30,7 +30,7 @@ def import_workflows_without_ec2() -> None:
 
     The parser takes the names of the states of a job from `moto.batch.utils`, for workflows that start
     jobs of AWS Batch. Python imports the package `moto.batch` before it, and that imports the whole of
-    EC2. Here is a package of that name which finds the same modules and imports none of them.
+    EC2. Here is a package of that name which finds the same modules and imports them when Batch is used.
     """
     if "moto.batch" not in sys.modules:
         batch = importlib.util.find_spec("moto.batch")
@@ -38,6 +38,37 @@ def import_workflows_without_ec2() -> None:
         sys.modules["moto.batch"] = package = ModuleType("moto.batch")
         package.__spec__ = batch
         package.__path__ = batch.submodule_search_locations or []
+        vars(package)["__getattr__"] = _backends_of_batch
+
+
+def _backends_of_batch(name: str) -> Any:
+    if name != "batch_backends":
+        raise AttributeError(name)
+    from moto.batch.models import BatchBackend, batch_backends
+    from moto.batch_simple.models import BatchSimpleBackend
+    from moto.core.config import default_user_config
+
+    default_user_config["batch"]["use_docker"] = False
+    BatchSimpleBackend._mark_job_as_finished = _run_until_terminated
+    BatchBackend.terminate_job = _terminate
+    return batch_backends
+
+
+def _run_until_terminated(backend: Any, include_start_attempt: bool, job: Any) -> None:
+    """Begin a job. Without Docker, moto would end it at once."""
+    backend.backend._jobs[job.job_id] = job
+    job.job_started_at = datetime.now()
+    job.log_stream_name = job._stream_name
+    job._start_attempt()
+    job.status = "RUNNING"
+
+
+def _terminate(backend: Any, job_id: str, reason: str) -> None:
+    """End a running job as failed. It is moto's thread for Docker that ends it elsewhere."""
+    job = backend.get_job_by_id(job_id)
+    if job is not None and not job.job_stopped:
+        job.terminate(reason)
+        job._mark_stopped(success=False)
 
 
 def list_services_once() -> None:

@@ -207,6 +207,21 @@ def test_the_parser_of_workflows_does_without_ec2_and_batch_can_still_be_importe
     assert "moto.ec2" in modules_after(f"{fix}; import moto.batch.models")
 
 
+def test_moto_without_docker_ends_a_job_of_batch_as_it_is_submitted():
+    with mock_aws(config={"batch": {"use_docker": False}}):
+        batch, iam = boto3.client("batch"), boto3.client("iam")
+        role = iam.create_role(RoleName="batch", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+        place = batch.create_compute_environment(
+            computeEnvironmentName="machines", type="UNMANAGED", state="ENABLED", serviceRole=role
+        )["computeEnvironmentArn"]
+        order = [{"order": 1, "computeEnvironment": place}]
+        batch.create_job_queue(jobQueueName="day", priority=1, state="ENABLED", computeEnvironmentOrder=order)
+        image = {"image": "train", "vcpus": 1, "memory": 128, "command": ["train"]}
+        batch.register_job_definition(jobDefinitionName="train", type="container", containerProperties=image)
+        job = batch.submit_job(jobName="t", jobQueue="day", jobDefinition="train")["jobId"]
+        assert batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "SUCCEEDED"
+
+
 def modules_after(program: str) -> set[str]:
     """The modules that a new process has imported once it has run the program."""
     program += "; import sys; print(*sys.modules)"

@@ -17,7 +17,7 @@ SQUEUE = """#!{python}
 import sys
 assert sys.argv[1:] == ["--me", "--noheader", "--states=RUNNING", "--format=%i|%k"], sys.argv
 print("41|a comment s3://runs/b")
-print("42_1|s3://runs/a")
+print("42_1|{place}")
 print("43|(null)")
 """
 SCANCEL = """#!{python}
@@ -41,10 +41,10 @@ def run(queue, *arguments):
     return process.main([queue, "--once", *arguments], boto3.client)
 
 
-def small_slurm(folder):
-    """Write a squeue and a scancel; return the environment that finds them."""
+def small_slurm(folder, place="s3://runs/a"):
+    """Write a squeue that knows a job of the run, and a scancel; return the environment that finds them."""
     for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL)):
-        (folder / name).write_text(text.format(python=sys.executable))
+        (folder / name).write_text(text.format(python=sys.executable, place=place))
         (folder / name).chmod(0o755)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return {"PATH": path, "CANCELLED": str(folder / "cancelled")}
