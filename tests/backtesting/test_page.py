@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from smdebug.backtesting.backtest import Backtest
 from smdebug.backtesting.drawing import Scale
@@ -36,6 +39,40 @@ def test_the_slider_is_as_wide_as_the_axis_whose_limits_it_chooses():
     assert 'viewBox="0 0 1000 ' in page
     assert f"margin: 0 0 0 calc(var(--drawing) * {scale.left / 1000:g} - 8px)" in page
     assert f"width: calc(var(--drawing) * {scale.width / 1000:g} + 16px)" in page
+
+
+ENDS = st.floats(-1e30, 1e30) | st.floats(1e-30, 1e30) | st.floats(0.001, 1000)
+
+
+@given(st.tuples(ENDS, ENDS))
+@example((5.0, 5.0))
+@example((1e-300, 1e300))
+@example((123456.0, 123457.0))
+def test_the_axis_has_some_round_numbers(ends):
+    scale = Scale.of(ends)
+    marks = scale.marks()
+    assert 2 <= len(marks) <= 7
+    assert marks == sorted({*marks})
+    assert scale.value(0) <= marks[0]
+    assert marks[-1] <= scale.value(1)
+    apart = {f"{after - before:.3g}" for before, after in pairwise(marks)}
+    if scale.is_log:
+        assert {f"{mark:e}"[:3] for mark in marks} <= {"1.0", "2.0", "3.0", "5.0"}
+    else:
+        assert len(apart) == 1
+        assert f"{float(*apart):e}"[:8] in ("1.000000", "2.000000", "5.000000")
+
+
+def test_numbers_of_the_axis_that_are_close_have_the_digits_that_tell_them_apart():
+    rows = [replace(ROWS[1], highest=123456.0 + place) for place in (0, 1)]
+    assert re.findall(r'text-anchor="middle">([^<]+)<', page_of(Backtest(rows, 2))) == [
+        "123456",
+        "123456.2",
+        "123456.4",
+        "123456.6",
+        "123456.8",
+        "123457",
+    ]
 
 
 def test_text_of_runs_is_escaped_and_nothing_is_fetched():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from smdebug.amounts import counted, number
@@ -14,6 +15,7 @@ _TOP, _MIDDLE, _BOTTOM = 24, 130, 236
 _SHARES_TOP, _SHARES_BOTTOM, _HEIGHT = 290, 400, 440
 _BINS = 50
 _FAR_APART = 50.0
+_MOST_MARKS = 7
 _LINES = {"failing": "solid", "healthy": "dashed", "unlabelled": "dotted"}
 
 
@@ -33,8 +35,12 @@ class Scale:
         known = sorted(values)
         is_log = known[0] > 0 and known[-1] / known[0] > _FAR_APART
         low, high = (math.log(known[0]), math.log(known[-1])) if is_log else (known[0], known[-1])
-        margin = 0.02 * (high - low) or 1.0
-        return cls(low - margin, high + margin, is_log)
+        size = max(abs(low), abs(high))
+        margin = 0.02 * (high - low) if high - low > 1e-9 * size else 0.05 * size or 1.0
+        low, high = low - margin, high + margin
+        if is_log:
+            low, high = max(low, math.log(sys.float_info.min)), min(high, math.log(sys.float_info.max))
+        return cls(low, high, is_log)
 
     def share(self, value: float) -> float:
         """Return where the number is, from 0 to 1."""
@@ -48,6 +54,36 @@ class Scale:
     def value(self, share: float) -> float:
         at = self.low + share * (self.high - self.low)
         return math.exp(at) if self.is_log else at
+
+    def marks(self) -> list[float]:
+        """Return round numbers on the axis, a few of them."""
+        low, high = self.value(0), self.value(1)
+        if not self.is_log:
+            return next(marks for marks in _multiples(low, high) if len(marks) <= _MOST_MARKS)
+        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+        every = -(-len(decades) // _MOST_MARKS)
+        for digits in ((1, 2, 5), (1, 3), (1,)):
+            marks = [digit * 10.0**decade for decade in decades for digit in digits]
+            marks = [mark for mark in marks if low <= mark <= high]
+            if len(marks) <= _MOST_MARKS:
+                return marks
+        return marks[::every]
+
+
+def _multiples(low: float, high: float) -> Iterator[list[float]]:
+    """Yield the multiples of round distances between two numbers, those of wider distances later."""
+    decade = math.floor(math.log10((high - low) / _MOST_MARKS))
+    for exponent in range(decade, decade + 3):
+        for digit in (1, 2, 5):
+            times, by = digit * 10 ** max(0, exponent), 10 ** max(0, -exponent)
+            first, last = math.ceil(low * by / times), math.floor(high * by / times)
+            yield [place * times / by for place in range(first, last + 1)]
+
+
+def _told_apart(marks: Sequence[float]) -> list[str]:
+    """Return the numbers in as many digits as they differ in, at least four."""
+    texts = ([f"{mark:.{digits}g}" for mark in marks] for digits in range(4, 17))
+    return next((text for text in texts if len({*text}) == len(marks)), [number(mark) for mark in marks])
 
 
 def drawing_of(distribution: Distribution, scale: Scale) -> str:
@@ -78,9 +114,11 @@ def drawing_of(distribution: Distribution, scale: Scale) -> str:
         other = f"{len(distribution.unlabelled):,} runs without a label"
         parts.append(_text(scale.left + scale.width, _BOTTOM + 16, other, "end"))
     parts += _shares(distribution, scale)
-    for place in range(6):
-        at = scale.left + scale.width * place / 5
-        parts.append(_text(at, _HEIGHT - 18, number(scale.value(place / 5)), "middle"))
+    marks = scale.marks()
+    for mark, words in zip(marks, _told_apart(marks), strict=True):
+        at = scale.x(mark)
+        parts.append(_line("axis", at, _SHARES_BOTTOM, at, _SHARES_BOTTOM + 5))
+        parts.append(_text(at, _HEIGHT - 18, words, "middle"))
     if distribution.limit is not None:
         at = scale.x(distribution.limit)
         parts.append(_line("limit", at, _TOP - 8, at, _SHARES_BOTTOM))
