@@ -76,6 +76,7 @@ def test_no_save_steps_is_an_empty_list_of_its_own(nothing):
         {"end_step": []},
         {"save_steps": 3},
         {"save_steps": ["x"]},
+        {"save_steps": [1, True]},
         {"save_steps": {1: 2}},
     ],
 )

@@ -43,7 +43,8 @@ def whole_numbers(value: object, what: str) -> list[int]:
         value = [part for part in split(value) if part] if listed is None else listed
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
         raise SMDebugValueError(f"{what} must be a list of whole numbers, not {value!r}")
-    return [whole_number(item, f"each of {what}") for item in value]
+    each = f"each of {what}"
+    return [item if type(item) is int else whole_number(item, each) for item in value]
 
 
 def truth(value: object, what: str) -> bool:

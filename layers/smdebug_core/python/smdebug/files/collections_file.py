@@ -193,7 +193,7 @@ def _check_collection(collection: Any, where: str, name: str) -> None:
     if collection.get("name", name) != name:
         raise WrongContent(f"{where} has the name {shown(collection['name'])}")
     for key in ("include_regex", "tensor_names"):
-        _check_strings(collection.get(key, []), f"{where}.{key}")
+        _check_all(collection.get(key, []), str, f"{where}.{key}")
     if type(collection.get("save_histogram", True)) is not bool:
         raise WrongContent(f"{where}.save_histogram is {shown(collection['save_histogram'])}, not a boolean")
     reduction_config = collection.get("reduction_config")
@@ -225,13 +225,15 @@ def _check_save_config(config: Any, where: str) -> None:
                 _is(number, int, f"{here}.{key}")
         steps = mode_config.get("save_steps")
         if steps is not None:
-            for at, step in enumerate(_is(steps, list, f"{here}.save_steps")):
-                _is(step, int, f"{here}.save_steps[{at}]")
+            _check_all(steps, int, f"{here}.save_steps")
 
 
-def _check_strings(strings: Any, where: str) -> None:
-    for at, string in enumerate(_is(strings, list, where)):
-        _is(string, str, f"{where}[{at}]")
+def _check_all(values: Any, kind: type, where: str) -> None:
+    """Raise for what is no list of values of this type; the place of a value is named only then."""
+    if set(map(type, _is(values, list, where))) <= {kind}:
+        return
+    for at, value in enumerate(values):
+        _is(value, kind, f"{where}[{at}]")
 
 
 def _is(value: Any, kind: type, where: str) -> Any:
