@@ -29,6 +29,7 @@ from smdebug.backtesting.judging import Judged
 from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import PASSED, Row
+from smdebug.backtesting.summary import overview
 from smdebug.backtesting.table_files import write_table
 from smdebug.cli.runs.backtest_command import print_verdicts
 from smdebug.storage import open_storage
@@ -98,7 +99,7 @@ def table(runs: int, _: str) -> int:
                 label = "failing" if number % 10 == 3 else "healthy"
                 rows.add(number, [row.labelled(label) for row in journal.rows_of(run.location)])
         judged = Backtest(rows.in_order(), runs=runs)
-        print_verdicts(judged, QUESTION, all_runs=True)
+        print_verdicts(judged, overview(judged.rows), QUESTION, all_runs=True)
         for name in ("table.json", "table.parquet", "table.html"):
             write_table(judged, Path(folder) / name)
     return runs

@@ -13,9 +13,10 @@ import pytest
 
 from smdebug.backtesting import kept_rows
 from smdebug.backtesting.backtest import Backtest
-from smdebug.backtesting.kept_rows import RowWriter
+from smdebug.backtesting.kept_rows import KeptRows, RowWriter
 from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import FOUND, PASSED, Row
+from smdebug.backtesting.summary import overview
 from smdebug.cli.runs.backtest_command import print_verdicts
 from smdebug.service.backtests import Execution
 from tests.backtesting.deployed.folder_account import FolderAccount
@@ -86,6 +87,18 @@ def test_findings_come_before_what_was_not_checked(ask: Ask, words: tuple[str, .
     assert page.index("<td>runs/run-03</td><td>LossSpike") < page.index("<td>runs/run-00</td><td>StuckLoss")
 
 
+def test_all_rows_are_read_once_to_show_some_of_them(
+    ask: Ask, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    """With a set of rules there are many, and by then the processes have ended and the cores are idle."""
+    read: list[int] = []
+    at = KeptRows._at
+    monkeypatch.setattr(KeptRows, "_at", lambda rows, start: read.append(int(start)) or at(rows, start))
+    shown = ask(*words, "--rule-file", "rule.py", "--rule", "LossSpike", "--rule", "StuckLoss")
+    assert "LossSpike: 2 of 6 runs with findings" in shown.out
+    assert len(read) == len(set(read)) == 12
+
+
 def test_a_table_without_runs_says_why(ask: Ask, words: tuple[str, ...]):
     answer = ask(*words, "--rule-file", "rule.py", "--where", "steps>100")
     assert answer.code == 0
@@ -143,7 +156,7 @@ def test_all_runs_are_shown_in_as_much_memory_as_few(monkeypatch: pytest.MonkeyP
         try:
             with monkeypatch.context() as patched:
                 patched.setattr(sys, "stdout", out)
-                print_verdicts(table, Question(()), all_runs=True)
+                print_verdicts(table, overview(table.rows), Question(()), all_runs=True)
         finally:
             tracemalloc.stop()
         assert out.lines == number + 2  # and the head, and the sum

@@ -59,7 +59,7 @@ class KeptRows(Sequence[Row]):
 
     def _at(self, start: np.int64) -> Row:
         self._lines.seek(int(start))
-        return Row.from_dict(json.loads(self._lines.readline()))
+        return Row(*json.loads(self._lines.readline()))
 
 
 class RowWriter:
@@ -82,7 +82,7 @@ class RowWriter:
         if is_known:
             self._known.append(number)
         for row in rows:
-            line = json.dumps(row.to_dict()).encode() + b"\n"
+            line = json.dumps(row.values()).encode() + b"\n"
             self._lines.write(line)
             self._run_of_row.append(number)
             self._starts.append(self._end)

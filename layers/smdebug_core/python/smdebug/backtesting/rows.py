@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from smdebug.amounts import counted
@@ -59,9 +60,13 @@ class Row:
         """Return the row with the run's path as it was named now."""
         return self if self.run == path else replace(self, run=path)
 
+    def values(self) -> tuple[Any, ...]:
+        """Return what `Row` takes, in the order of the columns."""
+        return _VALUES(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {name: getattr(self, name) for name in COLUMNS}
+        return dict(zip(COLUMNS, self.values(), strict=True))
 
     @classmethod
     def from_dict(cls, payload: Mapping[str, Any]) -> Row:
@@ -69,6 +74,7 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
+_VALUES: Callable[[Row], tuple[Any, ...]] = attrgetter(*COLUMNS)
 
 
 def row_of(run: str, result: RuleResult, *, has_ended: bool) -> Row:

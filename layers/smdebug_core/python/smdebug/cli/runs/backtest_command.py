@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from smdebug.backtesting.labels import Labels
     from smdebug.backtesting.question import Question, RuleEntry
     from smdebug.backtesting.rows import Row
+    from smdebug.backtesting.summary import Overview
 
 _MOST_ROWS = 40
 _LONGEST = 1e8  # seconds: three years, which every clock can tell
@@ -174,6 +175,7 @@ def command(
     from smdebug.backtesting.labels import Labels, read_labels
     from smdebug.backtesting.pool import cores
     from smdebug.backtesting.question import Question
+    from smdebug.backtesting.summary import overview
     from smdebug.backtesting.table_files import check_output, json_parts, write_table
     from smdebug.runs.conditions import parse_condition
 
@@ -229,18 +231,17 @@ def command(
         bar.clear()
     for output in outputs:
         write_table(table, output)
+    found = overview(table.rows, most_notable=_MOST_ROWS)
     if as_json:
-        from smdebug.backtesting.summary import summaries
-
-        about = {**table.about(), "rules": [each.to_dict() for each in summaries(table.rows)]}
+        about = {**table.about(), "rules": [each.to_dict() for each in found.rules]}
         print_parts(json_parts(about, table.rows, partial(json_text, indent=2)))
     else:
-        print_verdicts(table, question, all_runs=all_runs)
+        print_verdicts(table, found, question, all_runs=all_runs)
     if labels_file:
         _say_labels_of_no_run(labels, labels_file)
-    if any(row.changed is not None for row in table.rows):
+    if any(rule.changed for rule in found.rules):
         return exit_codes.FOUND
-    return exit_codes.FAILED if any(_has_failed(row) for row in table.rows) else exit_codes.PASSED
+    return exit_codes.FAILED if found.statuses - _MARKS.keys() else exit_codes.PASSED
 
 
 def rules_asked(
@@ -282,34 +283,13 @@ def _moment_of(text: str) -> float:
     return moment
 
 
-def _has_failed(row: Row) -> bool:
-    return row.status not in _MARKS
-
-
-def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> None:
+def print_verdicts(table: Backtest, found: Overview, question: Question, *, all_runs: bool) -> None:
     """Print the table and its sums: the first runs that did not pass, or all."""
-    from smdebug.backtesting.rows import PASSED
-    from smdebug.backtesting.summary import summaries
-
     if not table.rows:
         print_line(_why_there_is_none(table, question))
         return
-    several = len({row.rule for row in table.rows if row.rule}) > 1
-    labelled = any(row.label for row in table.rows)
+    several = len(found.rules) > 1
     columns = ["run", "status", "first finding", "onset", "findings", "steps", "seconds"]
-
-    def notable() -> Iterator[Row]:
-        """Yield findings before what has no verdict, of which a set of rules may have much."""
-        return chain(
-            (row for row in table.rows if row.fires),
-            (row for row in table.rows if not row.fires and row.status != PASSED),
-        )
-
-    def everything() -> Iterator[Row]:
-        """Yield what is notable before what passed; a million rows are never in memory together."""
-        return chain(notable(), (row for row in table.rows if row.status == PASSED))
-
-    first = [] if all_runs else list(islice(notable(), _MOST_ROWS))
 
     def cells(row: Row) -> Sequence[Any]:
         return (
@@ -321,23 +301,35 @@ def print_verdicts(table: Backtest, question: Question, *, all_runs: bool) -> No
             row.findings or None,
             row.looked,
             round(row.seconds, 3),
-            *[row.label] * labelled,
+            *[row.label] * found.is_labelled,
         )
 
-    names = [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * labelled]
-    if all_runs or first:
-        LongTable(names, lambda: map(cells, everything() if all_runs else first)).print()
-    hidden = 0 if all_runs else len(table.rows) - len(first)
+    names = [*columns[:1], *["rule"] * several, *columns[1:], *["label"] * found.is_labelled]
+    if all_runs or found.notable:
+        shown = partial(_everything, table.rows) if all_runs else lambda: found.notable
+        LongTable(names, lambda: map(cells, shown())).print()
+    hidden = 0 if all_runs else len(table.rows) - len(found.notable)
     if hidden:
         verdicts = counted(hidden, "verdict")
-        said = f"… and {verdicts} more" if first else f"No findings in {verdicts}"
+        said = f"… and {verdicts} more" if found.notable else f"No findings in {verdicts}"
         print_line(faint(f"{said}; --all-runs shows them"))
     if question.against is not None:
         _print_changes(table)
-    for summary in summaries(table.rows):
+    for summary in found.rules:
         print_line(str(summary))
     if table.reused:
         print_line(faint(f"{table.reused:,} of {table.runs:,} runs had been judged before"))
+
+
+def _everything(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield findings, what has no verdict, and what passed; a million rows are never in memory together."""
+    from smdebug.backtesting.rows import PASSED
+
+    return chain(
+        (row for row in rows if row.fires),
+        (row for row in rows if not row.fires and row.status != PASSED),
+        (row for row in rows if row.status == PASSED),
+    )
 
 
 def _why_there_is_none(table: Backtest, question: Question) -> str:
