@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import csv
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from smdebug.backtesting.backtest import Options, backtest
+from smdebug.backtesting.expressions.backtest_expression import backtest_expression
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.labels import Labels, read_labels
+from smdebug.backtesting.question import Question
 from smdebug.exceptions import SMDebugValueError
+from tests.backtesting.many_runs import make_run
 
 RUN = FoundRun("runs/team/a/", "team/a", "/home/runs/team/a")
+RULE = Question(({"rule": "StuckLoss", "parameters": {}},))
 
 
 def test_a_file_names_runs_in_any_of_their_ways(tmp_path: Path):
@@ -52,6 +58,48 @@ def test_two_labels_of_a_run_under_different_names_are_refused():
         SMDebugValueError, match="runs/team/a/ is healthy as /home/runs/team/a and failing as team/a"
     ):
         labels.label_of(RUN, ())
+
+
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [
+        ("runs", ("a", "runs/a")),
+        ("./runs/", ("runs/a", "{runs}/a")),
+        ("{runs}", ("{runs}/a", "a")),
+        ("runs/a", ("{runs}/a", "a")),
+    ],
+)
+def test_two_labels_of_a_run_are_refused_before_any_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, names: tuple[str, str]
+):
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path / "runs/a", [2.0])
+    place, first, second = (text.format(runs=tmp_path / "runs") for text in (place, *names))
+    labels = Labels({first: "failing", second: "healthy"})
+    options = Options(1, labels=labels, journal=tmp_path / "journal")
+    for ask in (partial(backtest, RULE), partial(backtest_expression, "loss > 1", RULE)):
+        with pytest.raises(SMDebugValueError, match=r"runs/a is (failing|healthy) as"):
+            ask([place], options)
+    assert not (tmp_path / "journal").exists()
+
+
+def test_labels_of_several_runs_and_of_none_do_not_contradict_each_other(tmp_path: Path):
+    runs = tmp_path / "runs"
+    make_run(runs / "a", [2.0])
+    make_run(runs / "team/a", [2.0])
+    labels = Labels(
+        {
+            "a": "failing",
+            f"{runs}/a": "failing",
+            "team/a": "healthy",
+            "gone": "failing",
+            f"{runs}/gone": "healthy",
+            "../b": "failing",
+            f"{runs}/../b": "healthy",
+        }
+    )
+    labels.refuse_contradictions([str(runs)])
+    assert len(labels.of_no_run()) == 7
 
 
 def test_the_last_part_of_a_name_may_be_that_of_another_run():

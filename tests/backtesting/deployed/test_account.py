@@ -54,6 +54,15 @@ def test_a_dry_run_writes_and_starts_nothing(account, runs):
 
 
 @pytest.mark.usefixtures("judged_here")
+def test_two_labels_of_a_run_are_refused_before_anything_is_started(account, runs):
+    named = sorted(path.name for path in runs.iterdir())[0]
+    labels = Labels({named: "failing", f"{runs}/{named}": "healthy"})
+    with pytest.raises(SMDebugValueError, match="The labels contradict each other"):
+        ask(account, BUILT_IN, runs, labels=labels)
+    assert not account.executions
+
+
+@pytest.mark.usefixtures("judged_here")
 def test_what_costs_more_than_the_budget_is_not_started(account, runs):
     with pytest.raises(SMDebugValueError, match=r"the budget is \$0\.000000001: choose fewer runs"):
         ask(account, BUILT_IN, runs, budget=1e-9)

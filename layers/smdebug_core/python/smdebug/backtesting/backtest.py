@@ -63,6 +63,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     """
     options = options or Options()
     refuse_wrong_rules(question)
+    options.labels.refuse_contradictions(places)
     digest = question.digest()
     listing = listing_of(question, places, options.limit)
     pool = JudgingPool(question, max(1, options.jobs))

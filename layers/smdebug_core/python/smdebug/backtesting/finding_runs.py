@@ -29,6 +29,20 @@ class FoundRun(NamedTuple):
     name: str
     location: str
 
+    def below(self, name: str) -> FoundRun:
+        """Return the run that has this name below the place of this one."""
+        return FoundRun(f"{self.path.rstrip('/')}/{name}", name, f"{self.location}/{name}")
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return next(iter(open_storage(self.location).list(COLLECTIONS_FOLDER)), None) is not None
+
+
+def run_at(place: str) -> FoundRun:
+    """Return the run at a place, if there is one."""
+    location = open_storage(place).location.rstrip("/")
+    return FoundRun(place, location.rpartition("/")[2], location)
+
 
 def find_runs(places: Sequence[str]) -> Iterator[FoundRun]:
     """Yield the runs at and below the places, in the order of their names, each once."""
@@ -49,14 +63,14 @@ def _overlap(locations: Sequence[str]) -> bool:
 def _runs_at(place: str) -> Iterator[FoundRun]:
     refuse_a_file(place)
     storage = open_storage(place)
-    location = storage.location.rstrip("/")
-    if next(iter(storage.list(COLLECTIONS_FOLDER)), None) is not None:
-        yield FoundRun(place, location.rpartition("/")[2], location)
+    at = run_at(place)
+    if at.exists():
+        yield at
         return
     has_any = False
     for name in runs_in(storage):
         has_any = True
-        yield FoundRun(f"{place.rstrip('/')}/{name}", name, f"{location}/{name}")
+        yield at.below(name)
     if not has_any:
         raise MissingCollectionFiles(no_run_below(storage))
 
@@ -137,4 +151,4 @@ class RunListing:
                 self._news.wait_for(lambda: self._is_closed or self._listed - self._taken <= ahead)
 
 
-__all__ = ["MOST_AHEAD", "FoundRun", "RunListing", "find_runs"]
+__all__ = ["MOST_AHEAD", "FoundRun", "RunListing", "find_runs", "run_at"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from smdebug.backtesting.finding_runs import FoundRun
+from smdebug.backtesting.finding_runs import FoundRun, run_at
 from smdebug.exceptions import SMDebugValueError
 
 FAILING, HEALTHY = "failing", "healthy"
@@ -35,8 +35,7 @@ class Labels:
 
         The last part of a run's name counts where the file has none of its other names.
         """
-        names = dict.fromkeys(map(_plain, (run.location, run.path, run.name)))
-        exact = {name: self.of_run[name] for name in names if name in self.of_run}
+        exact = self._of_its_names(run)
         last = _plain(run.name.rpartition("/")[2])
         self._met.update(exact, self.of_run.keys() & {last})
         if len(set(exact.values())) > 1:
@@ -47,6 +46,20 @@ class Labels:
         if self.failing_tag in tags:
             return FAILING
         return HEALTHY if self.healthy_tag in tags else ""
+
+    def refuse_contradictions(self, places: Sequence[str]) -> None:
+        """Raise `SMDebugValueError` if a run at or below the places has two labels, before any is judged."""
+        for place in places if self.of_run else ():
+            at = run_at(place)
+            beginnings = [f"{_plain(each)}/" for each in (at.location, at.path)]
+            names = {name.removeprefix(beginning) for name in self.of_run for beginning in ["", *beginnings]}
+            for run in (at, *map(at.below, sorted(names))):
+                if len(set(self._of_its_names(run).values())) > 1 and run.exists():
+                    self.label_of(run, ())
+
+    def _of_its_names(self, run: FoundRun) -> dict[str, str]:
+        names = dict.fromkeys(map(_plain, (run.location, run.path, run.name)))
+        return {name: self.of_run[name] for name in names if name in self.of_run}
 
     def of_no_run(self) -> list[str]:
         """Return the names of the file that none of the runs so far had."""

@@ -82,6 +82,7 @@ def backtest_in_account(
     options, deployed = options or Options(), deployed or DeployedOptions()
     refuse_wrong_rules(question)
     _refuse_elsewhere(places, account)
+    options.labels.refuse_contradictions(places)
     digest = question.digest()
     file = options.journal or default_journal(digest)
     with Journal(file, digest) as journal:

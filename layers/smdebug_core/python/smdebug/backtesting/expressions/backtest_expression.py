@@ -55,6 +55,7 @@ def backtest_expression(
     options = options or Options()
     condition = parse(text)
     keys = read_keys(condition)
+    options.labels.refuse_contradictions(places)
     listing = listing_of(question, places, options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
     computed = Computed(condition)
