@@ -134,6 +134,16 @@ REFUSED = {
 }
 
 
+def nested(depth: int) -> Any:
+    return {"a": nested(depth - 1)} if depth % 2 else [nested(depth - 1)] if depth else 1
+
+
+def test_details_may_be_nested_six_times():
+    assert read(found(details={"a": nested(5)})).outcomes
+    with pytest.raises(AnswerRefused, match="too deeply nested"):
+        read(found(details={"a": nested(6)}))
+
+
 @pytest.mark.parametrize("answer", REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused_in_a_short_sentence(answer):
     with pytest.raises(AnswerRefused) as refused:

@@ -236,6 +236,33 @@ def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypat
     assert small.index.run(RUN).listed_through == ""
 
 
+def test_a_finish_that_comes_before_the_time_for_the_last_files_is_over_does_nothing(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, HEALTHY)
+    worker.place.write(END_MARKER, b"")
+    small.settle()
+    small.clock.time += small.settings.end_grace - small.settings.early - 1
+    tend(small.world, {"finish": RUN})
+    assert small.index.run(RUN).state.value == "Ending"
+    small.clock.time += 1
+    tend(small.world, {"finish": RUN})
+    assert small.index.run(RUN).state.value == "Ended"
+
+
+def test_a_run_is_listed_page_by_page_by_one_function_while_it_has_time(small, monkeypatch):
+    monkeypatch.setattr("functions.arrivals.listed_files._PAGE", 4)
+    worker = Saver(small.place()).begin()
+    for step in range(20):
+        worker.save(step, HEALTHY)
+    worker.place.write(END_MARKER, b"")
+    small.settle()
+    small.clock.time += small.settings.end_grace
+    small.checks.waiting = []
+    tend(small.world, {"finish": RUN})
+    assert small.index.run(RUN).state.value == "Ended"
+    assert not [message for _, message in small.checks.waiting if "finish" in message]
+
+
 @pytest.mark.parametrize("lost", [(60, 99), (59, 60, 99)], ids=str)
 def test_the_last_listing_begins_with_the_first_step_that_may_be_missing(small, lost):
     worker = Saver(small.place()).begin()

@@ -209,6 +209,14 @@ def test_files_of_the_moment_in_which_an_attempt_was_noted_name_their_own(record
     assert current == ([] if expected else [written])
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]"])
+def test_an_index_file_that_cannot_be_read_is_of_the_current_attempt_which_reports_it(content):
+    small = SmallWorld(EXPLODING)
+    small.place().write(index_key(3, "worker_0"), content)
+    written = file(index_key(3, "worker_0"), 1005.0)
+    assert by_attempt(small.world, RESUMED, [written]) == ([written], [])
+
+
 @pytest.mark.parametrize(("seen", "is_read_again"), [(0, False), (1, False), (2, True)])
 def test_the_record_is_read_again_only_if_the_group_has_seen_a_later_attempt(seen, is_read_again):
     small = SmallWorld(EXPLODING)

@@ -15,6 +15,7 @@ from functions.decisions.messages import Reminder, arrivals_in
 from functions.evaluation.built_in import evaluate
 from functions.lifecycle.upkeep import go_on, pass_on
 from functions.ports import TooMuch
+from functions.run_record import in_trouble
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import END_MARKER
 from smdebug.service.step_index.items import RUN as RUN_ITEM
@@ -325,3 +326,38 @@ def test_a_table_that_asks_to_slow_down_is_not_a_fault_of_the_rule():
     small.clock.time += 200
     small.settle()
     assert small.statuses() == {"same": "IssuesFound"}
+
+
+def test_a_check_starts_nothing_for_a_step_that_others_still_write(small):
+    Saver(small.place(), num_workers=2).begin().save(0, HEALTHY)
+    small.settle()
+    small.pass_time(small.settings.check_delay - 1)
+    start, started = small.workflow.start, []
+    small.workflow.start = lambda name, request: (started.append(request), start(name, request))
+    small.pass_time(2)
+    assert not started
+    assert 895 <= min(after for after, _ in small.checks.waiting) <= 900, "it is looked at again"
+
+
+def test_a_page_of_steps_of_which_none_is_complete_ends_the_walk():
+    small = SmallWorld(stack_settings(default_rules=("ExplodingTensor",), longest_backlog=3, longest_gap=6))
+    workers = [Saver(small.place(), name, num_workers=2).begin() for name in ("worker_0", "worker_1")]
+    for step in range(20):
+        workers[0].save(step, HEALTHY)
+    small.settle()
+    evaluate(small.world, RUN, "builtin", 19)
+    assert cursor(small) == -1
+    for step in range(20):
+        workers[1].save(step, FAILING if step == 7 else HEALTHY)
+    small.settle()
+    assert (cursor(small), found_steps(small)) == (19, [7])
+
+
+def test_what_is_no_longer_wrong_is_no_news(small):
+    Saver(small.place()).begin()
+    small.settle()
+    record = in_trouble(small.world, small.index.run(RUN), "files", "two are missing")
+    news = set(record.outbox)
+    assert len(news) == 1
+    record = in_trouble(small.world, record, "files", "")
+    assert (record.trouble, set(record.outbox)) == ("", news)
