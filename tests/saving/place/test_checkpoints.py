@@ -96,6 +96,16 @@ def test_a_checkpoint_that_was_removed_is_not_named(tmp_path):
     ]
 
 
+def test_a_path_that_no_file_can_have_costs_the_others_nothing(tmp_path):
+    hook = smdebug.Hook(str(tmp_path / "run"))
+    with hook.step():
+        hook.record("loss", np.float32(1))
+    hook.mark_checkpoint(tmp_path / ("z" * 300))
+    hook.mark_checkpoint("/out/a.pt")
+    hook.close()
+    assert (0, "/out/a.pt") in marked_in(tmp_path / "run")
+
+
 def test_an_attempt_keeps_the_checkpoints_of_earlier_ones_as_far_as_their_steps_count(tmp_path):
     script = (
         "import sys, os, numpy as np, smdebug\n"

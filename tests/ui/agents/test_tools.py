@@ -108,6 +108,19 @@ def test_a_rule_is_evaluated_with_parameters_and_attached(tools, tmp_path):
         tools.attach_rule("vanishing", "NoSuchRule")
 
 
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [({"limit": 1}, "takes no parameter 'limit'"), ({"threshold": "much"}, "must be a number")],
+)
+def test_a_rule_that_would_fail_is_not_attached_in_the_place_of_one_that_works(
+    tools, tmp_path, parameters, problem
+):
+    failing_run(tmp_path / "runs/vanishing")
+    with pytest.raises(SMDebugError, match=problem):
+        tools.attach_rule("vanishing", "VanishingGradient", parameters)
+    assert not (tmp_path / "runs/vanishing/rules.json").exists()
+
+
 def test_a_stop_is_written_only_if_it_is_allowed(tools, tmp_path):
     (tmp_path / "runs/bad" / END_MARKER).unlink()
     refused, failed = answered(Tools([str(tmp_path / "runs")]).request_stop, {"run": "bad", "reason": "NaN"})

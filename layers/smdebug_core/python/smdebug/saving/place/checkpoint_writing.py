@@ -63,7 +63,7 @@ class RunCheckpoints:
 
     def _was_removed(self, path: str) -> bool:
         """Return whether a file or folder was there, and is no longer: trainers keep the last few alone."""
-        is_there = _is_here(path) and Path(path).exists()
+        is_there = _is_here(path) and os.path.exists(path)  # noqa: PTH110 - False for what cannot be a path
         if is_there:
             self._seen.add(path)
         return not is_there and path in self._seen

@@ -10,6 +10,7 @@ from typing import Any
 
 from smdebug.exceptions import MissingCollectionFiles, ObjectMissing, SMDebugError, SMDebugValueError
 from smdebug.plain_text import nearest_of
+from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import find_rule
 from smdebug.runs.comparing import compare
 from smdebug.runs.evaluation.choosing import suitable_defaults
@@ -96,9 +97,11 @@ class Tools:
         """Add a rule to those that judge a run from now on."""
         opened = self._open(run)
         trial = opened.trial
-        find_rule(unmarked(rule))  # one of a file is not known to who evaluates the run
+        entry = _entry(rule, parameters)
+        found = find_rule(entry["rule"])  # one of a file is not known to who evaluates the run
+        make_rule(found.load(), trial, entry["parameters"])  # a rule that fails would take the place of one
         attached = AttachedRules(trial.path, trial.storage, lambda: suitable_defaults(trial))
-        return answers.attached_answer(opened, attached.add([_entry(rule, parameters)]))
+        return answers.attached_answer(opened, attached.add([entry]))
 
     def request_stop(self, run: str, reason: str) -> Answer:
         """Ask a training to stop at its next saved step."""
