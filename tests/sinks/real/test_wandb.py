@@ -165,6 +165,14 @@ def test_missing_credentials_are_refused_with_both_ways_out():
         WandbSink().begin(RUN)
 
 
+@pytest.mark.parametrize("of_script", [False, True])
+def test_wandb_that_is_switched_off_is_said_with_the_way_out(run, monkeypatch, of_script):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    sink = WandbSink(run=wandb.init()) if of_script else tool_sink("wandb")
+    with pytest.raises(SinkRefused, match="switched off: unset WANDB_MODE"):
+        send_run(str(run), sink)
+
+
 def test_a_server_that_cannot_be_reached_is_unavailable(monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")

@@ -12,10 +12,17 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(to: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield a path beside `to` to write to; the file replaces `to` at the end of the block."""
-    target = Path(to).expanduser()
-    if target.is_dir():
+    """Yield a path beside `to` to write to; the file replaces `to` at the end of the block.
+
+    A link stays one: the file that it names is replaced. A pipe or a device is written to as it is.
+    """
+    given = Path(to).expanduser()
+    if given.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))
+    if given.exists() and not given.is_file():
+        yield str(given)
+        return
+    target = given.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)

@@ -74,6 +74,9 @@ class WandbSink:
         """Begin a run, unless one was joined."""
         if not self._joined:
             self._run = self._begun(run)
+        if getattr(self._run, "disabled", False):
+            self._run = None
+            raise SinkRefused("W&B", "it is switched off: unset WANDB_MODE, or set it to offline")
         self._alerts = SentAlerts(run.path, f"W&B {self._run.project}")
         self._run.define_metric(f"{self._prefix}{_STEP}", hidden=True)
         self._run.define_metric(f"{self._prefix}*", step_metric=f"{self._prefix}{_STEP}")
