@@ -18,7 +18,9 @@ from smdebug.backtesting.question import Question
 from smdebug.backtesting.rows import FOUND, PASSED, Row
 from smdebug.backtesting.summary import overview
 from smdebug.cli.runs.backtest_command import print_verdicts
+from smdebug.runs.requests.annotating import annotate
 from smdebug.service.backtests import Execution
+from smdebug.storage import open_storage
 from tests.backtesting.deployed.folder_account import FolderAccount
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 from tests.cli.conftest import Ask
@@ -64,6 +66,16 @@ def test_labels_of_no_run_are_named(
     assert answer.json["rules"][0]["failing"] == 1
     Path("labels.csv").write_text("run,label\n")
     assert "labels.csv has no labels" in ask(*words, "--rule-file", "rule.py", "--labels", "labels.csv").err
+
+
+def test_tags_of_no_run_are_named(ask: Ask, words: tuple[str, ...]):
+    annotate(open_storage("runs/run-00"), {"tags": ["nan"]}, "")
+    words = (*words, "--rule-file", "rule.py")
+    answer = ask(*words, "--failing-tag", "nan", "--healthy-tag", "fin")
+    assert answer.code == 0
+    assert answer.err.splitlines() == ["No judged run has the tag fin"]
+    assert "of failing runs 1 of 1 found" in answer.out
+    assert "tag" not in ask(*words).err
 
 
 def test_a_table_in_which_all_passed_has_no_head(ask: Ask, words: tuple[str, ...]):

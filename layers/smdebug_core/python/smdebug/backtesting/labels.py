@@ -29,6 +29,7 @@ class Labels:
     failing_tag: str = FAILING
     healthy_tag: str = HEALTHY
     _met: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _met_tags: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def label_of(self, run: FoundRun, tags: Collection[str]) -> str:
         """Return `failing`, `healthy`, or "" for a run without a label; the file comes before tags.
@@ -38,6 +39,7 @@ class Labels:
         exact = self._of_its_names(run)
         last = _plain(run.name.rpartition("/")[2])
         self._met.update(exact, self.of_run.keys() & {last})
+        self._met_tags.update({self.failing_tag, self.healthy_tag}.intersection(tags))
         if len(set(exact.values())) > 1:
             said = " and ".join(f"{_in_words(label)} as {name}" for name, label in exact.items())
             raise SMDebugValueError(f"The labels contradict each other: {run.path} is {said}")
@@ -64,6 +66,11 @@ class Labels:
     def of_no_run(self) -> list[str]:
         """Return the names of the file that none of the runs so far had."""
         return [name for name in self.of_run if name not in self._met]
+
+    def tags_of_no_run(self) -> list[str]:
+        """Return the tags that none of the runs so far had, but the usual ones."""
+        met = {FAILING, HEALTHY, *self._met_tags}
+        return [tag for tag in (self.failing_tag, self.healthy_tag) if tag not in met]
 
 
 def read_labels(file: Path) -> dict[str, str]:

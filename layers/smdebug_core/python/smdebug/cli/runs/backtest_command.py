@@ -239,6 +239,8 @@ def command(
         print_verdicts(table, found, question, all_runs=all_runs)
     if labels_file:
         _say_labels_of_no_run(labels, labels_file)
+    for tag in labels.tags_of_no_run() if table.rows else ():
+        print_note(f"No judged run has the tag {cut(cell_text(tag), _WIDEST_NAME)}")
     if any(rule.changed for rule in found.rules):
         return exit_codes.FOUND
     return exit_codes.FAILED if found.statuses - _MARKS.keys() else exit_codes.PASSED
