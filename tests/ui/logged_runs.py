@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +16,23 @@ from smdebug.storage import open_storage
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
-def log_values(folder: Path, steps: tuple[int, ...] = (0, 2)) -> None:
-    """Log a text (number 0), an image, a sound, a table, a matrix and a histogram at each step."""
+def begun(folder: Path) -> RunLogged:
     logged = RunLogged(lambda message, kind: None)
     logged.begin(open_storage(str(folder)), StartedAttempt("run"), "worker_0")
+    return logged
+
+
+def keep_logged(folder: Path, values: Mapping[str, Any], step: int) -> None:
+    """Log these values at a step."""
+    logged = begun(folder)
+    for name, value in values.items():
+        logged.add(name, value, step, "TRAIN")
+    logged.finish(30)
+
+
+def log_values(folder: Path, steps: tuple[int, ...] = (0, 2)) -> None:
+    """Log a text (number 0), an image, a sound, a table, a matrix and a histogram at each step."""
+    logged = begun(folder)
     pixels = np.arange(64, dtype=np.uint8).reshape(8, 8)
     for step in steps:
         values = {

@@ -36,6 +36,15 @@ def tools(tmp_path):
     return Tools([str(tmp_path / "runs")], allow_stop=True)
 
 
+def test_what_goes_wrong_in_a_tool_itself_is_an_error_and_ends_no_server():
+    def broken(run: str) -> None:
+        raise KeyError(run)
+
+    answer, has_failed = answered(broken, {"run": "a"})
+    assert has_failed
+    assert "smdebug itself failed: KeyError: 'a'" in json.dumps(answer)
+
+
 def test_runs_are_listed_with_their_loss(tools):
     answer = tools.list_runs()
     assert [(run["run"], run["state"]) for run in answer["runs"]] == [("«bad»", "ended"), ("«good»", "ended")]

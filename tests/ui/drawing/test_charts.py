@@ -9,6 +9,7 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.ui.answering.tensors import last_step_of
 from smdebug.ui.drawing import charts as drawn_charts
 from smdebug.ui.drawing.charts import Charts
 from smdebug.ui.drawing.matrices import Statistics
@@ -70,6 +71,40 @@ def test_joined_steps_keep_that_one_was_not_finite():
     assert not window.is_exact
     assert np.isinf(window.high).sum() == 1
     assert (window.low == 1).all()
+
+
+def rows_of(value: float) -> np.ndarray:
+    return np.full((1, len(COLUMNS)), value, np.float32)
+
+
+def test_a_step_that_comes_again_replaces_itself_and_all_after_it():
+    statistics = Statistics()
+    for step in range(5):
+        statistics.append(step, ["w"], rows_of(step))
+    statistics.append(2, ["w"], rows_of(20))
+    window = statistics.window("rms")
+    assert (window.first.tolist(), window.low.tolist()) == ([0, 1, 2], [[0.0, 1.0, 20.0]])
+
+
+def test_a_window_late_in_the_run_has_each_of_its_steps_if_they_fit():
+    statistics = Statistics()
+    for step in range(20):
+        statistics.append(step, ["w"], rows_of(step))
+    window = statistics.window("rms", first=10, last=14, most=7)  # with a neighbour on each side
+    assert (window.first.tolist(), window.low.tolist()) == ([*range(9, 16)], [[*range(9, 16)]])
+    joined = statistics.window("rms", first=10, last=14, most=4)
+    assert (joined.first.tolist(), joined.last.tolist()) == ([9, 11, 13, 15], [10, 12, 14, 15])
+
+
+def test_the_last_step_of_a_tensor_is_the_one_at_which_it_was_measured():
+    statistics = Statistics()
+    for step in range(4):
+        measured = np.concatenate([rows_of(step), rows_of(np.nan if step > 1 else step)])
+        statistics.append(step, ["w", "frozen"], measured)
+    reader = SimpleNamespace(kinds={"parameters": statistics}, steps=[0, 1, 2, 3, 4])
+    assert last_step_of(reader, "parameters", "w") == 3
+    assert last_step_of(reader, "parameters", "frozen") == 1
+    assert last_step_of(reader, "parameters", "of a row that many share") == 4
 
 
 def test_workers_are_compared_by_their_parameters_and_not_by_their_inputs():

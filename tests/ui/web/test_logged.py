@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.ui.logged_runs import HOSTILE, log_values
+import smdebug
+
+from tests.ui.logged_runs import HOSTILE, keep_logged, log_values
 from tests.ui.written_runs import WrittenRun
 
 
@@ -53,6 +57,17 @@ def test_each_value_is_served_as_what_it_is_and_cannot_be_taken_for_a_page(clien
 )
 def test_nothing_else_is_served(client, query, status):
     assert client.ask(f"/api/run/{client.run()}/logged/{query}")[0] == status
+
+
+def test_what_cannot_be_seen_is_escaped_wherever_it_stands_in_a_value(serve, tmp_path):
+    WrittenRun(tmp_path / "a").write(1, end=True)
+    table = smdebug.Table([{"name": "a\x1b[31m", "share": 0.25}])
+    keep_logged(tmp_path / "a", {"rows": table}, step=0)
+    client = serve(tmp_path)
+    path = f"/api/run/{client.run()}/logged/value?worker=worker_0&number=0"
+    shown = json.dumps(client.get(path))
+    assert "a\\\\x1b[31m" in shown
+    assert "0.25" in shown
 
 
 def test_without_the_token_nothing_is_served(client):

@@ -283,15 +283,17 @@ def test_a_long_run_is_shown_while_it_is_read(serve, tmp_path, monkeypatch):
 
 
 def test_a_training_that_was_started_again_replaces_what_was_read(serve, tmp_path):
-    WrittenRun(tmp_path / "a", loss=lambda step: 1.0, tensors=4).write(12, end=True)
+    failing = WrittenRun(tmp_path / "a", loss=lambda step: 1.0 if step < 6 else float("nan"), tensors=4)
+    failing.write(12, end=True)
     (tmp_path / "a" / END_MARKER).unlink()  # as if it had been killed
     client = serve(tmp_path)
     run_id = client.run()
+    assert client.get(f"/api/run/{run_id}")["issues"]
     WrittenRun(tmp_path / "a", loss=lambda step: 5.0, tensors=4).write(3, end=True)
     for _ in range(40):  # a training that was started again is noticed after a while without news
         client.run()
     run = client.get(f"/api/run/{run_id}")
-    assert run["last_step"] == 2
+    assert (run["last_step"], run["issues"]) == (2, []), "it is judged anew"
     assert client.get(f"/api/run/{run_id}/series?name=loss")["high"] == [5.0, 5.0, 5.0]
     assert any("started again" in note for note in run["notes"])
 
