@@ -7,7 +7,6 @@ import json
 import pytest
 
 import smdebug
-
 from tests.ui.logged_runs import HOSTILE, keep_logged, log_values
 from tests.ui.written_runs import WrittenRun
 
