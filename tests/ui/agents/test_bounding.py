@@ -10,6 +10,7 @@ from smdebug.ui.agents.marking import marked
 
 def test_an_answer_that_fits_is_whole():
     assert fitted({"a": [1, 2]}, ["a"], most=100) == {"a": [1, 2], "cut": []}
+    assert fitted({"a": [1, 2]}, ["a"], totals={"a": 90})["cut"] == ["a: 2 of 90"], "it was cut before"
 
 
 def test_lists_are_cut_in_order_and_named():
