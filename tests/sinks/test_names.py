@@ -40,3 +40,13 @@ def test_what_was_changed_is_said_in_a_sentence():
     text = names.in_words("MLflow")
     assert text.startswith("MLflow does not allow all names: loss[0] is loss_0__")
     assert text.endswith("and 2 others")
+
+
+def test_a_long_name_and_one_of_several_lines_are_said_on_one_short_line():
+    names = Names(r"[^a-z]", 250)
+    changed = {name: names.allowed(name) for name in ("n" * 400, "two\nlines")}
+    said = names.in_words("MLflow")
+    assert "two\\nlines is two_lines_" in said
+    assert "\n" not in said
+    assert changed["n" * 400][-9:] in said
+    assert len(said) < 300

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import zlib
 
+from smdebug.plain_text import escaped
+
 _MARK_LENGTH = 9  # `_` and eight digits
+_LONGEST_SHOWN = 80
 
 
 class Names:
@@ -38,7 +41,7 @@ class Names:
         """Return which names were changed, in a sentence; "" if none were."""
         if not self._changed:
             return ""
-        shown = [f"{old} is {new}" for old, new in list(self._changed.items())[:3]]
+        shown = [f"{_shown(old)} is {_shown(new)}" for old, new in list(self._changed.items())[:3]]
         more = f" and {len(self._changed) - 3:,} others" if len(self._changed) > 3 else ""
         return f"{tool} does not allow all names: {', '.join(shown)}{more}"
 
@@ -48,3 +51,11 @@ class Names:
             return name
         mark = f"_{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
         return replaced[: self._most - _MARK_LENGTH] + mark
+
+
+def _shown(name: str) -> str:
+    """Return the name on one line, its end included: what tells two long ones apart is there."""
+    text = escaped(name)
+    if len(text) <= _LONGEST_SHOWN:
+        return text
+    return f"{text[: _LONGEST_SHOWN - 21]}…{text[-20:]}"
