@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from smdebug import Hook, SaveConfig
 from smdebug.backtesting import judging_process
 from smdebug.backtesting.backtest import Backtest, Options, backtest
 from smdebug.backtesting.labels import Labels
@@ -164,6 +165,17 @@ def test_runs_in_any_state_get_a_row_that_says_so(runs: Path, rule: str):
     assert event_key(10, "worker_0") in rows[1].note
     assert rows[2].note
     assert rows[6].note == "the run has not ended"
+
+
+def test_a_run_whose_steps_are_all_gone_is_incomplete(tmp_path: Path):
+    with Hook(str(tmp_path / "runs/a"), save_config=SaveConfig(save_interval=1)) as hook:
+        for _ in range(2):
+            with hook.step():
+                hook.record("loss", 2.0)
+    shutil.rmtree(tmp_path / "runs/a/index")
+    (row,) = ask(tmp_path / "runs", write_rule(tmp_path / "rule.py")).rows
+    assert (row.status, row.looked) == ("Incomplete", 0)
+    assert "index/000000000/000000000001_worker_0.json" in row.note
 
 
 def test_a_rule_that_hangs_on_one_run_is_stopped_there_and_the_rest_goes_on(runs: Path, tmp_path: Path):

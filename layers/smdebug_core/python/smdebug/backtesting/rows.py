@@ -108,8 +108,9 @@ def row_of(run: str, result: RuleResult, *, has_ended: bool) -> Row:
 
 
 def despite(row: Row, left_out: Sequence[str]) -> Row:
-    """Return the row of a run of which these files were left out: it cannot have passed."""
-    if not left_out or row.status != PASSED:
+    """Return the row of a run of which these files were left out: it is incomplete if nothing was found."""
+    saw_nothing = row.status == NOT_CHECKED and not row.looked
+    if not left_out or not (row.status == PASSED or saw_nothing):
         return row
     files = counted(len(left_out), "file")
     return replace(row, status=INCOMPLETE, note=f"{files} left out: {left_out[0]}; run `smdebug verify`")

@@ -320,7 +320,7 @@ def print_verdicts(table: Backtest, found: Overview, question: Question, *, all_
     for summary in found.rules:
         print_line(str(summary))
     if table.reused:
-        print_line(faint(f"{table.reused:,} of {table.runs:,} runs had been judged before"))
+        print_line(faint(f"{table.reused:,} of {counted(table.runs, 'run')} had been judged before"))
 
 
 def _everything(rows: Sequence[Row]) -> Iterator[Row]:
