@@ -33,6 +33,23 @@ def test_a_training_that_was_seen_whole_ends_with_one_line(run, capsys):
     assert "WARNING" not in output
 
 
+def test_a_test_with_gradients_after_the_training_is_no_step_of_it(run, capsys):
+    model = nn.Linear(3, 2)
+    with smdebug.start(str(run)):
+        train(model)
+        for _ in range(2):
+            nn.functional.mse_loss(model(torch.randn(4, 3)), torch.zeros(4, 2)).item()
+    assert capsys.readouterr().out.count("of 3 steps") == 1
+
+
+def test_a_step_that_ends_before_its_update_is_counted(run, capsys):
+    model = nn.Linear(3, 2)
+    with smdebug.start(str(run)):
+        train(model)
+        model(torch.randn(4, 3)).sum().backward()
+    assert capsys.readouterr().out.count("of 4 steps") == 1
+
+
 def test_an_optimizer_that_was_not_seen_is_missed(run, capsys):
     model = nn.Linear(3, 2)
     with smd.Hook(run) as hook:

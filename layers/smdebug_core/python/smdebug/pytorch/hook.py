@@ -677,6 +677,8 @@ class Hook(FrameworkHook):
             self.mark_interrupted()
         if self._observer is not None and self._observer.phases is not None:
             self._observer.phases.close()  # what follows may wait for other ranks
+        if self._observer is not None and (iterations := self._observer.iterations) is not None:
+            self.recorder.last_is_unused = iterations.is_unused
         super().end_run(ended=ended)
         if self._observer is not None:
             self._observer.close()

@@ -42,6 +42,11 @@ class Iterations:
         return self.calls > 0 and not self._updated
 
     @property
+    def is_unused(self) -> bool:
+        """Whether the model was called after its last update, with gradients that nothing has asked for."""
+        return self._last >= 0 and self.is_open and not self._all_passes
+
+    @property
     def is_observed(self) -> bool:
         """Whether the last call of the model is one of those that show what the iteration computes."""
         return not self._all_passes and self.calls <= _OBSERVED_CALLS

@@ -103,6 +103,8 @@ class Recorder:
         """Whether tensors were chosen, and observations are written beside them."""
         self._write_by = inf
         """When scalars are written with the next step, even if it is not saved."""
+        self.last_is_unused = False
+        """Whether the last step trains nothing: its model was called once more when the training was over."""
         self._idle = 0  # coming steps that only need to be counted
         self._was_due: Members = NO_MEMBERS
         self._numbers: RecordNumbers | None = None
@@ -127,12 +129,12 @@ class Recorder:
     @property
     def steps_so_far(self) -> int:
         """How many steps have begun, in all modes."""
-        return self.clock.steps_since(self._began)
+        return self.clock.steps_since(self._began) - self.last_is_unused
 
     @property
     def training_steps_so_far(self) -> int:
         """How many steps of training have begun."""
-        return self.clock.steps_of_mode_since(ModeKeys.TRAIN, self._began)
+        return self.clock.steps_of_mode_since(ModeKeys.TRAIN, self._began) - self.last_is_unused
 
     @property
     def last_step(self) -> StepClock | None:
