@@ -278,6 +278,9 @@ bench-live-share: $(READY) ##+ count how long live runs wait for their events, w
 bench-expressions: $(READY) ##+ time an expression on ten series of 5,000 runs, from their index and with their folders
 	@$(BIN)/python -m bench.expressions $(ARGS)
 
+bench-backtest-rate: $(READY) ##+ compare the rate of a backtest with processes that only evaluate the runs
+	@$(BIN)/python -m bench.backtest_rate $(ARGS)
+
 bench-many-runs: $(READY) ##+ measure the memory of a backtest of a million runs: list them, write their table, plan them (half an hour)
 	@$(BIN)/python -m bench.many_runs $(ARGS)
 
@@ -330,4 +333,4 @@ lock: $(READY) ##+ pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-throughput bench-report bench-live-share bench-expressions bench-many-runs bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-agent verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: mutate lint-page answer-types bench-ui pictures help help-all setup demo test test-version simulate mutants writer-faults writer-defects fuzz frameworks environments test-frameworks test-mxnet test-newest test-oldest test-sinks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-throughput bench-report bench-live-share bench-expressions bench-backtest-rate bench-many-runs bench-latency load-test bench-kernels bench-default-rules bench-corruption rules-page site rules-report verdicts verdicts-agent verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
