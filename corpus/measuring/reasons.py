@@ -40,8 +40,8 @@ REASONS: Mapping[str, str] = {
         "The next saved step shows it only if the weight stands out by more than 20 times its past."
     ),
     "convolutions in half precision": (
-        "Its updates, counted without their momentum, do not add up to the distance between two numbers of "
-        "float16 within the 220 steps of the run."
+        "A quarter of the values of its last layer move at the first steps, where gradients are larger; then "
+        "none does, as at the end of a healthy training."
     ),
     "velocity of a single time in a column": (
         "The time is a column of the rows, and a column that is constant may be so on purpose."

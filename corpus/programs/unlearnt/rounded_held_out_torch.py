@@ -41,19 +41,47 @@ def everything_in_bfloat16_by_default(seed: int, faulty: bool) -> None:
     r".*",
     visible_from=60,
     onset=0,
-    source="model.half() with momentum and a small rate",
+    source="model.to(torch.bfloat16) fine-tuned with Nesterov's momentum",
     held_out=True,
     also=("learning rate",),
 )
-def convolutions_in_half_precision(seed: int, faulty: bool) -> None:
+def images_fine_tuned_in_bfloat16_with_momentum(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
-    kind = torch.float16 if faulty else torch.float32
     model = nn.Sequential(
-        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10)
-    ).to(kind)
-    optimizer = torch.optim.SGD(model.parameters(), 2e-4 if faulty else 0.02, momentum=0.9)
-    for some, expected in batches(*digit_images(), size=64, seed=seed, epochs=10):
-        loss = F.cross_entropy(model(some.to(kind)).float(), expected)
+        nn.Conv2d(1, 24, 3, padding=1), nn.GELU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(384, 10)
+    )
+    for kind, rate, epochs in (
+        (torch.float32, 0.05, 2),
+        (torch.bfloat16 if faulty else torch.float32, 1e-4, 8),
+    ):
+        model.to(kind)
+        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, nesterov=True)
+        for some, expected in batches(*digit_images(), size=48, seed=seed, epochs=epochs):
+            loss = F.cross_entropy(model(some.to(kind)).float(), expected)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+@fault(
+    "lost update",
+    r".*",
+    visible_from=60,
+    onset=0,
+    source="a regression in bfloat16, and momentum of 0.95",
+    held_out=True,
+    also=("learning rate",),
+)
+def patients_in_bfloat16_with_strong_momentum(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    kind = torch.bfloat16 if faulty else torch.float32
+    model = nn.Sequential(nn.Linear(10, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 1)).to(
+        kind
+    )
+    rate = 3e-5 if faulty else 3e-3
+    optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.95, weight_decay=1e-4)
+    for some, expected in batches(*diabetes(), size=32, seed=seed, epochs=20):
+        loss = F.mse_loss(model(some.to(kind)).float(), expected)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -124,3 +152,20 @@ def regression_in_bfloat16_that_has_come_to_its_end(seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@healthy(held_out=True)
+def images_in_bfloat16_with_momentum(seed: int) -> None:
+    """At a usual rate, momentum moves the weights by more than bfloat16 rounds away, until it decays."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(
+        nn.Conv2d(1, 24, 3, padding=1), nn.GELU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(384, 10)
+    ).bfloat16()
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, nesterov=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 240)
+    for some, expected in batches(*digit_images(), size=48, seed=seed, epochs=8):
+        loss = F.cross_entropy(model(some.bfloat16()).float(), expected)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()

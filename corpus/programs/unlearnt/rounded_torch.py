@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from corpus.cases import fault, healthy
-from corpus.programs.data import batches, digits, sentences
+from corpus.programs.data import batches, digit_images, digits, sentences
 from corpus.programs.healthy_torch import classifier
 
 
@@ -63,6 +63,47 @@ def weights_loaded_in_bfloat16_for_autocast(seed: int, faulty: bool) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault(
+    "lost update",
+    r".*",
+    visible_from=60,
+    onset=0,
+    source="model.half() with momentum and a small rate",
+    held_out=False,
+    also=("learning rate",),
+)
+def convolutions_in_half_precision(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    kind = torch.float16 if faulty else torch.float32
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10)
+    ).to(kind)
+    optimizer = torch.optim.SGD(model.parameters(), 2e-4 if faulty else 0.02, momentum=0.9)
+    for some, expected in batches(*digit_images(), size=64, seed=seed, epochs=10):
+        loss = F.cross_entropy(model(some.to(kind)).float(), expected)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault(
+    "lost update",
+    r".*",
+    visible_from=60,
+    onset=0,
+    source="model.bfloat16() and SGD with momentum for the last epochs",
+    held_out=False,
+    also=("learning rate",),
+)
+def last_epochs_in_bfloat16_with_momentum(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = classifier(width=96)
+    train_in_16_bits(model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), seed, epochs=2)
+    if faulty:
+        model.bfloat16()
+    train_in_16_bits(model, torch.optim.SGD(model.parameters(), 3e-4, momentum=0.9), seed)
 
 
 class Stochastic(torch.optim.AdamW):
@@ -129,3 +170,11 @@ def bfloat16_at_a_rate_that_warms_up_and_decays(seed: int) -> None:
         loss.backward()
         optimizer.step()
         schedule.step()
+
+
+@healthy(held_out=False)
+def bfloat16_with_momentum_that_has_learnt(seed: int) -> None:
+    """Momentum of weights in bfloat16 at a usual rate: at the end little is left to learn."""
+    torch.manual_seed(seed)
+    model = classifier(width=96).bfloat16()
+    train_in_16_bits(model, torch.optim.SGD(model.parameters(), 0.02, momentum=0.9), seed, epochs=8)

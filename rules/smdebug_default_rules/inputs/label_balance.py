@@ -11,6 +11,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.inputs import sampler_weights
 from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses
 
@@ -39,7 +40,8 @@ class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it.
 
     It also fires when all labels are of one class, if the model ends with a layer that has others to choose,
-    and when rows come sorted, so that each batch has a class of its own, or a range of numbers of its own.
+    when rows come sorted, so that each batch has a class of its own, or a range of numbers of its own, and
+    when a sampler draws the frequent classes more often still.
     """
 
     cause = "imbalance"
@@ -65,12 +67,18 @@ class LabelBalance(DefaultRule):
         self.direction = 0
         self.ranges: list[list[float]] = []
         """Step, mean and standard deviation of the targets of the newest batches, all sorted one way."""
+        self.drawn = sampler_weights.empty()
+        """The weights of a sampler, and how many labels of each class were seen."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss_history.extend(self.losses, *finite_losses(seen))
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         if len(terms) == 1:
             yield from self._sorted_numbers(seen, terms[0])
+            sampler_weights.extend(self.drawn, seen, terms[0])
+            favoured = sampler_weights.favours_frequent(self.drawn)
+            if favoured is not None:
+                yield self.finding(tensor="loss", **favoured)
         labels = _labels(terms[0], seen.facts) if len(terms) == 1 else None
         if labels is None:
             self.looked = len(self.ranges) >= SORTED_STEPS

@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
-from smdebug_default_rules.inputs import repeated_noise, repeated_time
+from smdebug_default_rules.inputs import repeated_noise, repeated_time, sampler_weights
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
@@ -47,7 +47,8 @@ class RepeatedInput(DefaultRule):
 
     Also when the noise that a model has to tell from its inputs, as that of a diffusion, is the same at each
     step, when the time of a diffusion or a flow is the same in all rows of all steps, and when a contrastive
-    loss compares each row with itself, as both views are the same.
+    loss compares each row with itself, as both views are the same. And when a sampler has a weight for each
+    class in place of each row, so that it draws the first rows alone.
     """
 
     cause = "repeated input"
@@ -74,6 +75,8 @@ class RepeatedInput(DefaultRule):
         """What is known of noise that is the target of the loss."""
         self.time = repeated_time.empty()
         """What is known of the time of a diffusion."""
+        self.few_since: int | None = None
+        """Since when a sampler has too few weights."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
@@ -106,7 +109,13 @@ class RepeatedInput(DefaultRule):
                 )
             return
         yield from self._equal_batches(seen, name)
-        yield from self._equal_rows(seen, name)
+        few = sampler_weights.too_few(seen.facts)
+        if few is None:
+            self.few_since = None
+            yield from self._equal_rows(seen, name)
+        else:
+            self.few_since = seen.step if self.few_since is None else self.few_since
+            yield self.finding(since=self.few_since, tensor=name, **few)
         yield from self._equal_noise(seen)
         yield from self._equal_views(seen, name)
         repeated_time.extend(self.time, seen)

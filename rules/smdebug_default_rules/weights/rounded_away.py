@@ -19,6 +19,8 @@ LEAST_KEPT = 0.8
 """The share of sampled values that have to be what they were when the training began."""
 MOST_ZEROS = 0.5
 """Of weights whose gradient has more zeros, such as those of rare words, most need not change."""
+MOST_KEPT = 0.99
+"""More momentum than this counts as this much."""
 MOST, MOST_VALUES = 8, 64
 """So many of the largest weights are followed, and so many values of each."""
 USUAL_EPSILON = 1e-8
@@ -143,14 +145,21 @@ def _expected(seen: ObservedStep, table: Parameters) -> Any:
     """By about how much a step changes a value of each parameter; NaN where that is not known."""
     rates, passes = newest_rates(seen), max(1, seen.facts.get("backward_passes") or 1)
     optimizers = seen.facts.get("optimizers") or ()
-    classes = ["" if each.get("package") else str(each.get("class")) for each in optimizers]
     gradient = table.gradient("abs_mean")
     expected = np.full(len(table.names), np.nan)
-    for number, name in enumerate(classes):
-        size = np.minimum(gradient / USUAL_EPSILON, 1) if name in _ADAPTIVE else gradient
+    for number, optimizer in enumerate(optimizers):
+        name = "" if optimizer.get("package") else str(optimizer.get("class"))
+        adds_up = gradient * _times_of_momentum(optimizer)
+        size = np.minimum(gradient / USUAL_EPSILON, 1) if name in _ADAPTIVE else adds_up
         if name in _ADAPTIVE or name == "SGD":
             expected = np.where(table.owners == number, rates.get(number, np.nan) * size / passes, expected)
     return expected
+
+
+def _times_of_momentum(optimizer: Mapping[str, Any]) -> float:
+    """By how much momentum makes a step larger: it adds up gradients, of which each step keeps a share."""
+    kept = min((group.get("momentum", 0.0) for group in optimizer.get("groups") or ()), default=0.0)
+    return 1 / (1 - min(float(kept), MOST_KEPT))
 
 
 def _is_dense(table: Parameters, place: int) -> bool:

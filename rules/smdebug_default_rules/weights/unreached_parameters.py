@@ -11,6 +11,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.inputs import dropped_conditions
 from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
 from smdebug_default_rules.weights import (
@@ -52,10 +53,11 @@ class UnreachedParameters(DefaultRule):
 
     An optimizer lacks the layers that a model keeps in a plain list, too. And it fires when a model returns
     several results and no loss is computed from one of them, when a router gets no gradient although its
-    experts learn, when a table of positions is never used, or one row of it for all tokens, when all
-    gradients have been exactly zero since the training began, when an optimizer never makes a step although
-    its gradients are reset, when the first layers are frozen although they look untrained, when a copy of
-    the untrained model that gives the targets never changes, and when a mean of the weights is the weights.
+    experts learn, when a table of positions is never used, or one row of it for all tokens, when a table of
+    conditions is used for one of them although the model is given all, when all gradients have been exactly
+    zero since the training began, when an optimizer never makes a step although its gradients are reset, when
+    the first layers are frozen although they look untrained, when a copy of the untrained model that gives
+    the targets never changes, and when a mean of the weights is the weights.
     """
 
     cause = "no gradient"
@@ -92,6 +94,8 @@ class UnreachedParameters(DefaultRule):
         """What is known of first layers that are frozen."""
         self.placed: dict[str, int] = {}
         """At how many saved steps in a row a table of positions was used for a single one."""
+        self.conditions: dict[str, dict[str, Any]] = {}
+        """What is known of tables of conditions of which a single row is used."""
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -140,6 +144,7 @@ class UnreachedParameters(DefaultRule):
             yield from self._still()
         yield from self._frozen(seen, table)
         yield from self._choices(seen, table, reached)
+        yield from self._dropped(seen, table)
         if self.steps < LEAST_STEPS:
             return
         cut = self._cut(table, reached)
@@ -232,6 +237,13 @@ class UnreachedParameters(DefaultRule):
         if found is not None:
             title, advice = untrained_layers.TITLE, untrained_layers.ADVICE
             yield self._finding(found.name, found.message, found.steps, title, found.why, *advice)
+
+    def _dropped(self, seen: ObservedStep, table: Parameters) -> Iterator[Finding]:
+        dropped_conditions.extend(self.conditions, seen, table)
+        for dropped in dropped_conditions.found(self.conditions, seen.step):
+            message, title = dropped.message(Modules.of(seen)), dropped_conditions.TITLE
+            advice = dropped_conditions.ADVICE
+            yield self._finding(dropped.name, message, dropped.steps, title, dropped.why, *advice)
 
     def _choices(self, seen: ObservedStep, table: Parameters, reached: set[str]) -> Iterator[Finding]:
         """Judge what chooses experts and positions, once there are enough steps."""

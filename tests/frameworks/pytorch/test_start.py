@@ -113,6 +113,17 @@ def test_the_rate_that_a_schedule_scales_is_noted_beside_the_one_in_use(place):
     assert trial.series("learning_rate/0/0").of(modes.TRAIN).values[0] == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize(
+    ("options", "noted"), [({"momentum": 0.9}, 0.9), ({"momentum": 0.9, "dampening": 0.5}, None), ({}, None)]
+)
+def test_momentum_is_noted_where_it_makes_steps_larger(place, options, noted):
+    model = make_model()
+    with smdebug.start(place):
+        train(model, torch.optim.SGD(model.parameters(), 0.1, **options))
+    (optimizer,) = create_trial(place).facts(0, modes.TRAIN)["optimizers"]
+    assert optimizer["groups"][0].get("momentum") == noted
+
+
 def test_no_rate_was_asked_for_without_a_schedule(place):
     (optimizer,) = watched(place).facts(0, modes.TRAIN)["optimizers"]
     assert "asked_rate" not in optimizer["groups"][0]

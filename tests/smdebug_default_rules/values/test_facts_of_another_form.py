@@ -153,6 +153,7 @@ EVERY_FACT = {
                     "parameters": ["Net_0.weight", "Net_0.bias"],
                     "others": 0,
                     "asked_rate": 0.1,
+                    "momentum": 0.9,
                     "weight_decay": 0.5,
                 }
             ],
@@ -165,6 +166,7 @@ EVERY_FACT = {
     "passes_share_graph": True,
     "reset_between_passes": True,
     "row_digests": "",
+    "sampler": {"rows": 1000, "weights": 1000, "batch": 32, "kinds": [[1.0, 900], [9.0, 100]]},
     "shapes": [[32, 8]],
     "steps_apart": 1,
     "stops_early": False,

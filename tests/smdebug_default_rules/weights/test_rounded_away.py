@@ -13,12 +13,14 @@ WEIGHTS = [name for name in PARAMETERS if name.endswith("weight")]
 class Halves(Steps):
     """A run with weights of 16 bits, of which a share moves from each saved step to the next."""
 
-    def __init__(self, moving=0.0, kind=np.float16, optimizer="AdamW", zeros=0.0, rate=2e-5):
+    def __init__(self, moving=0.0, kind=np.float16, optimizer="AdamW", zeros=0.0, rate=2e-5, momentum=0.0):
         self.moving, self.kind, self.zeros = moving, kind, zeros
         self.kept = None
         super().__init__()
         self.rate = rate
         self.lasting["optimizers"][0]["class"] = optimizer
+        if momentum:
+            self.lasting["optimizers"][0]["groups"][0]["momentum"] = momentum
 
     def refresh(self):
         super().refresh()
@@ -101,3 +103,12 @@ def test_another_optimizer_begins_anew():
         made.lasting["optimizers"][0]["number"] = number // 4
         made.write().skip(*[2.3] * 9)
     assert found(made) == []
+
+
+@pytest.mark.parametrize(("momentum", "count"), [(0.0, 0), (0.1, 0), (0.95, 1), (0.999, 1), (1.0, 1)])
+def test_momentum_makes_a_step_of_plain_descent_larger(momentum, count):
+    assert len(found(run(optimizer="SGD", rate=2e-4, momentum=momentum))) == count
+
+
+def test_momentum_of_other_optimizers_does_not():
+    assert found(run(optimizer="RMSprop", rate=1e-7, momentum=0.99)) == []

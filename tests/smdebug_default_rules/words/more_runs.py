@@ -16,9 +16,11 @@ from tests.smdebug_default_rules import test_guards as guards
 from tests.smdebug_default_rules import test_limits as limits
 from tests.smdebug_default_rules import test_limits_of_layers as layers
 from tests.smdebug_default_rules import test_limits_of_training as training
+from tests.smdebug_default_rules.inputs.test_dropped_conditions import conditioned
 from tests.smdebug_default_rules.inputs.test_equal_views import compared
 from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
 from tests.smdebug_default_rules.inputs.test_repeated_time import denoised as timed
+from tests.smdebug_default_rules.inputs.test_sampler_weights import drawn, sampled
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
@@ -437,5 +439,8 @@ RUNS = [
     ("StuckLoss", lambda: unchanging(steps=62)),
     ("LossInput", dropped),
     ("GradientsNotReset", lambda: all_steps(3, lambda steps: steps.facts.update(gradients_were_used=True))),
+    ("LabelBalance", lambda: drawn(64, 16, 16, kinds=[(100, 200), (200, 200)])),
+    ("RepeatedInput", lambda: sampled(10)),
+    ("UnreachedParameters", conditioned),
 ]
 """A rule and a run in which it finds something."""

@@ -246,6 +246,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("It keeps 0.01 of what it was and takes 0.99 of the weights, at 5 saved steps in a row",),
             "Keep the large share of the mean:",
         ),
+        (
+            "The condition never reaches the model",
+            ("1 of 6 rows is used at each of 51 saved steps, while Net_input_1 has numbers from 0 to 4",),
+            "Check the share of rows whose condition is dropped",
+        ),
     ],
     "ModuleModes": [
         (
@@ -299,6 +304,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "The time is the same at every step",
             ("1 value, 0.3, in all rows of 10 saved steps",),
             "Draw the time anew for each row",
+        ),
+        (
+            "The sampler has a weight for each class, not for each row",
+            ("10 weights for 400 rows, in batches of 32",),
+            "Give WeightedRandomSampler a weight for each row",
         ),
     ],
     "InputScale": [
@@ -786,6 +796,14 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
                 "6.0 times their spread",
             ),
             "Shuffle the rows before they are put",
+        ),
+        (
+            "The sampler favours the frequent class",
+            (
+                "67% of 960 labels are of the most frequent class, which has 50% of the rows; 1 / count as "
+                "weight would draw 33%",
+            ),
+            "Weigh each row with 1 / count of its class",
         ),
     ],
     "RevealedTargets": [

@@ -59,8 +59,12 @@ class _Passes:
         DataLoader.__iter__ = noted_iter
 
     def since(self, count: int) -> list[Pass]:
-        """Return the passes after the first `count` that still go on, such as that of a loop."""
+        """Return the passes after the first `count` that still go on, and note that they are considered."""
         self.considered = self.count
+        return self.going_on(count)
+
+    def going_on(self, count: int) -> list[Pass]:
+        """Return the passes after the first `count` that still go on, such as that of a loop."""
         return [each for each in self._newest if each.number > count and each.iterator() is not None]
 
 

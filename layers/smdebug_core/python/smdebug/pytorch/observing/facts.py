@@ -124,6 +124,9 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> list[
         asked = group.get("initial_lr")  # what a scheduler scales, as the optimizer was given it
         if isinstance(asked, int | float):
             noted["asked_rate"] = float(asked)
+        momentum = group.get("momentum")
+        if isinstance(momentum, int | float) and momentum > 0 and not group.get("dampening"):
+            noted["momentum"] = float(momentum)
         decay = group.get("weight_decay")
         if isinstance(decay, int | float) and decay > 0:
             noted["weight_decay"] = float(decay)

@@ -47,6 +47,7 @@ from smdebug.pytorch.observing.optimizer_state import (
 )
 from smdebug.pytorch.observing.phases import phases_of
 from smdebug.pytorch.observing.placements import part_facts
+from smdebug.pytorch.observing.sampling import Sampling
 from smdebug.pytorch.observing.structure import Structure
 from smdebug.pytorch.observing.targets import loss_facts
 from smdebug.pytorch.observing.unregistered import MAX_NAMED, Unregistered
@@ -139,6 +140,7 @@ class TorchObserver:
         self._dropout = Dropout(hook, observations)
         self._copies = Copies(hook.leave_out)
         self._opponents = Opponents(hook.leave_out)
+        self._sampling = Sampling()
         self.phases = phases_of(hook.recorder, hook.leave_out)
         self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0
@@ -212,6 +214,8 @@ class TorchObserver:
         begun = self._recorder.last_begun
         if begun is None or begun.mode not in TRAINING:
             return
+        if sampler := self._sampling.facts():
+            note.note_lasting(**sampler)
         if self._sees_calls and len(self._known) > 1:
             self._opponents.begin_step(structure.models)
         if self._sees_calls:

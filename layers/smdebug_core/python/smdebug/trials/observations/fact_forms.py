@@ -229,6 +229,7 @@ OPTIMIZER = record(
             parameters=every(text),
             others=count,
             asked_rate=number,
+            momentum=share,
             weight_decay=number,
             decoupled=flag,
         )
@@ -318,6 +319,14 @@ FORMS: Mapping[str, Form] = {
     ),
     "reset_between_passes": flag,
     "row_digests": text,
+    "sampler": record(
+        "rows",
+        "weights",
+        batch=some,
+        kinds=every(row(amount, some)),
+        rows=count,
+        weights=some,
+    ),
     "shapes": every(SHAPE),
     "steps_apart": count,
     "stops_early": flag,
