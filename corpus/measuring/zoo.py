@@ -49,6 +49,8 @@ MODULES = (
     "unlearnt.times_held_out_torch",
     "unlearnt.conditions_torch",
     "unlearnt.conditions_held_out_torch",
+    "unlearnt.averages_torch",
+    "unlearnt.averages_held_out_torch",
     "arguments.tuning_torch",
     "arguments.held_out_torch",
     "arguments.ignored_torch",

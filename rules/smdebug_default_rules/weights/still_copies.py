@@ -1,8 +1,11 @@
-"""A model beside the trained one, such as a target network, that was to follow it and never does.
+"""A model beside the trained one, such as a target network or a mean of its weights, that never follows it.
 
 It began as a copy of weights that nobody had trained. A reference that stays on purpose was trained before,
 or the probabilities that it gives to some tokens are compared, of which nothing is said here: all there is
 to learn is what a teacher gives if its probabilities are the targets, and alone in the loss.
+
+A copy of the untrained model that is evaluated several times, where the trained one never is, was to be a
+mean of its weights.
 """
 
 from __future__ import annotations
@@ -21,6 +24,15 @@ LEAST_OF_VALUES, LIVE_OF_VALUES = 500, 20_000
 """Targets that are values, at the end of a run and before: such networks are copied now and then."""
 LEAST_OF_CODES, LIVE_OF_CODES = 200, 1000
 """Targets that are embeddings, or probabilities of all classes: such models follow at each step."""
+LEAST_EVALUATIONS, LEAST_BETWEEN = 3, 100
+"""A copy was evaluated so many times, the last time so far from the first."""
+TITLE_OF_EVALUATED = "The model that is evaluated never changes"
+ADVICE_OF_EVALUATED = (
+    "Update the copy after each step of the optimizer: ema.update(model), or update_parameters(model) of an "
+    "AveragedModel, from the step on at which averaging is to begin.",
+    "If that is there, check that it writes into the copy: own = 0.99 * own + 0.01 * new in a loop does not, "
+    "own.lerp_(new, 0.01) does; and that the decay is not 1.",
+)
 TITLE = "A copy of the model never follows it"
 ADVICE = (
     "Update it in the loop, under torch.no_grad(): copy.load_state_dict(model.state_dict()) every some "
@@ -51,6 +63,47 @@ class Still(NamedTuple):
     def why(self) -> str:
         """The numbers that convince."""
         return f"Its weights are as they were at the start at {self.seen} saved steps in a row"
+
+
+class Evaluated(NamedTuple):
+    """A copy of the untrained model that was evaluated in the place of the trained one."""
+
+    model: str
+    of: str
+    times: int
+    apart: int
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return (
+            f"{self.model} began as a copy of the untrained model, from {self.of} on, and was evaluated "
+            f"{self.times} times within {self.apart} steps without having changed, and the trained model "
+            "never was: what was evaluated is untrained"
+        )
+
+    @property
+    def why(self) -> str:
+        """The numbers that convince."""
+        return f"0 of its weights have changed in {self.apart} steps, and {self.times} evaluations were of it"
+
+
+def empty_of_evaluated() -> dict[str, Any]:
+    """Return what a rule keeps of a copy that is evaluated, as plain data."""
+    return {"of": "", "first": 0}
+
+
+def evaluated(known: dict[str, Any], seen: ObservedStep) -> Evaluated | None:
+    """Return a copy that was evaluated often enough without having changed."""
+    copy = seen.facts.get("evaluated_copy")
+    if not copy:
+        return None
+    if copy["of"] != known["of"]:
+        known.update(of=copy["of"], first=seen.step)
+    apart = seen.step - known["first"]
+    if copy["evaluations"] < LEAST_EVALUATIONS or apart < LEAST_BETWEEN:
+        return None
+    return Evaluated(copy["model"], copy["of"], copy["evaluations"], apart)
 
 
 def empty() -> dict[str, Any]:

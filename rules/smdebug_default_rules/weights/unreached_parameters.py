@@ -57,7 +57,8 @@ class UnreachedParameters(DefaultRule):
     conditions is used for one of them although the model is given all, when all gradients have been exactly
     zero since the training began, when an optimizer never makes a step although its gradients are reset, when
     the first layers are frozen although they look untrained, when a copy of the untrained model that gives
-    the targets never changes, and when a mean of the weights is the weights.
+    the targets, or is evaluated in the place of the model, never changes, and when a mean of the weights is
+    the weights.
     """
 
     cause = "no gradient"
@@ -86,6 +87,7 @@ class UnreachedParameters(DefaultRule):
         """What is known of optimizers that have made no step."""
         self.copy = still_copies.empty()
         """What is known of a copy of the model that gives the targets."""
+        self.evaluated_copy = still_copies.empty_of_evaluated()
         self.followed: list[int] = []
         """The saved steps in a row at which a mean of the weights was nearly the weights."""
         self.is_fresh: bool | None = None
@@ -142,6 +144,11 @@ class UnreachedParameters(DefaultRule):
         if self.is_fresh:
             still_copies.extend(self.copy, seen, table)
             yield from self._still()
+            if (evaluated := still_copies.evaluated(self.evaluated_copy, seen)) is not None:
+                advice, title = still_copies.ADVICE_OF_EVALUATED, still_copies.TITLE_OF_EVALUATED
+                yield self._finding(
+                    evaluated.of, evaluated.message, evaluated.times, title, evaluated.why, *advice
+                )
         yield from self._frozen(seen, table)
         yield from self._choices(seen, table, reached)
         yield from self._dropped(seen, table)

@@ -131,6 +131,7 @@ EVERY_FACT = {
     "distinct_rows": 32,
     "dropout_in_evaluation": 0.5,
     "evaluated": {"train": "training", "validation": "validation"},
+    "evaluated_copy": {"evaluations": 3, "model": "Net", "of": "Net_0.weight"},
     "followed": {"model": "Net", "of": "Net_0.weight", "share": 0.01, "is_same": False},
     "frozen": ["Net_0.weight"],
     "gradient_names": {"gradient": "Net_0.weight"},

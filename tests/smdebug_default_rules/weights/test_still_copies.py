@@ -149,3 +149,42 @@ def test_nothing_is_said_while_the_trained_model_stays_itself():
         run.write()
         run.step += 2500
     assert found(run) == []
+
+
+def evaluated(*evaluations, apart=still_copies.LEAST_BETWEEN, biases=0.0, others=("Net_0.weight",)):
+    """A run in which a copy was evaluated so often by the first and the last of some saved steps."""
+    run = Copied(biases=biases)
+    run.facts.pop("copied_model")
+    for number, count in enumerate(evaluations):
+        run.step = number * apart // (len(evaluations) - 1)
+        of = others[number % len(others)]
+        run.facts["evaluated_copy"] = {"model": "Net", "of": of, "evaluations": count}
+        run.write()
+        run.facts.pop("evaluated_copy")
+    return run
+
+
+def found_evaluated(run):
+    title = still_copies.TITLE_OF_EVALUATED
+    return [
+        (step, at.since, at.tensor) for step, at in run.evaluate("UnreachedParameters") if at.title == title
+    ]
+
+
+def test_a_copy_that_is_evaluated_and_never_changes_is_found():
+    assert found_evaluated(evaluated(1, 2, 3)) == [(100, 0, "Net_0.weight")]
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        evaluated(1, 2),
+        evaluated(1, 2, 3, apart=still_copies.LEAST_BETWEEN - 1),
+        evaluated(
+            1, 2, 3, biases=np.linspace(-1, 1, 16)
+        ),  # the model was trained before, and its copy with it
+        evaluated(1, 2, 3, others=("Net_0.weight", "Net_2.weight")),
+    ],
+)
+def test_a_copy_that_may_be_there_to_compare_with_passes(healthy):
+    assert found_evaluated(healthy) == []

@@ -48,7 +48,7 @@ from tests.smdebug_default_rules.weights.test_new_heads import run as headed
 from tests.smdebug_default_rules.weights.test_resumes import resumed
 from tests.smdebug_default_rules.weights.test_rounded_away import run as rounded_away
 from tests.smdebug_default_rules.weights.test_set_back import run as going_back
-from tests.smdebug_default_rules.weights.test_still_copies import copied
+from tests.smdebug_default_rules.weights.test_still_copies import copied, evaluated
 from tests.smdebug_default_rules.weights.test_untrained_layers import frozen
 from tests.smdebug_default_rules.weights.test_warm_ups import warming
 from tests.smdebug_default_rules.weights.test_waves import cycling
@@ -442,5 +442,6 @@ RUNS = [
     ("LabelBalance", lambda: drawn(64, 16, 16, kinds=[(100, 200), (200, 200)])),
     ("RepeatedInput", lambda: sampled(10)),
     ("UnreachedParameters", conditioned),
+    ("UnreachedParameters", lambda: evaluated(1, 2, 3)),
 ]
 """A rule and a run in which it finds something."""

@@ -251,6 +251,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 of 6 rows is used at each of 51 saved steps, while Net_input_1 has numbers from 0 to 4",),
             "Check the share of rows whose condition is dropped",
         ),
+        (
+            "The model that is evaluated never changes",
+            ("0 of its weights have changed in 100 steps, and 3 evaluations were of it",),
+            "Update the copy after each step of the optimizer",
+        ),
     ],
     "ModuleModes": [
         (

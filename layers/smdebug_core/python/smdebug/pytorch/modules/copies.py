@@ -31,6 +31,25 @@ _MOST_PARAMETERS = 2000
 Named = Sequence[tuple[str, nn.Parameter]]
 
 
+class Unchanged:
+    """Some values of a copy as they were when the training began."""
+
+    def __init__(self, of: str, compared: Sequence[int], values: torch.Tensor):
+        self.of = of
+        """The first parameter that it is a copy of."""
+        self._compared = compared
+        self._values = values
+
+    def flag(self, copy: nn.Module) -> torch.Tensor:
+        """Whether these values are what they were, as a tensor: of a GPU, reading it waits for it."""
+        own = [*copy.parameters()]
+        return (torch.cat([_some(own[at]) for at in self._compared]) == self._values).all()
+
+    def holds(self, copy: nn.Module) -> bool:
+        """Whether they are. This waits for a GPU."""
+        return bool(self.flag(copy))
+
+
 class Copies:
     """Finds one copy of the trained parameters, or of some of them, and watches whether it changes."""
 
@@ -43,11 +62,7 @@ class Copies:
         self._others: WeakSet[nn.Module] = WeakSet()
         """Modules that are no copies."""
         self._copy: ref[nn.Module] | None = None
-        self._place = slice(0)
-        """Which parameters it is a copy of."""
-        self._compared: Sequence[int] = ()
-        """Some of them, and the values that these had:"""
-        self._values = torch.empty(0)
+        self._unchanged: Unchanged | None = None
         self._was_called = False
         self._handle: Any = None
         self._followers = Followers()
@@ -83,9 +98,9 @@ class Copies:
             if self._first and self._steps <= 1 + SEARCHED:
                 self._handle = register_module_forward_pre_hook(self._before_any_forward)
         elif (copy := self._copy()) is not None:
-            self._handle = copy.register_forward_pre_hook(_OnCall(self.called))
+            self._handle = copy.register_forward_pre_hook(OnCall(self.called))
         if (follower := self._followers.model) is not None:
-            self._of_follower = follower.register_forward_pre_hook(_OnCall(self._before_follower))
+            self._of_follower = follower.register_forward_pre_hook(OnCall(self._before_follower))
         return facts
 
     def close(self) -> None:
@@ -134,19 +149,29 @@ class Copies:
             self._fail(error)
 
     def _consider(self, module: nn.Module) -> None:
-        if id(module) in self._trained or module in self._others or is_compiling() or is_tracing():
+        if self.is_trained(module) or module in self._others or is_compiling() or is_tracing():
             return
-        place = None if AGAIN.runs else self._place_of(module)
-        if place is None:
+        unchanged = None if AGAIN.runs else self.unchanged(module)
+        if unchanged is None:
             self._others.add(module)
             if not AGAIN.runs:
                 self._followers.consider(module)
             return
-        self._copy, self._place = ref(module), place
-        some = range(place.start, place.stop)[:: _every(place.stop - place.start)]
-        self._compared = [at - place.start for at in some]
-        self._values = torch.cat([self._first[at][2] for at in some])
+        self._copy, self._unchanged = ref(module), unchanged
         self.called()
+
+    def is_trained(self, module: nn.Module) -> bool:
+        """Whether it is the trained model, or a part of it."""
+        return id(module) in self._trained
+
+    def unchanged(self, module: nn.Module) -> Unchanged | None:
+        """Return what the module has in common with the trained one at its first step; None if nothing."""
+        place = self._place_of(module)
+        if place is None:
+            return None
+        some = range(place.start, place.stop)[:: _every(place.stop - place.start)]
+        values = torch.cat([self._first[at][2] for at in some])
+        return Unchanged(self._first[place][0][0], [at - place.start for at in some], values)
 
     def _place_of(self, module: nn.Module) -> slice | None:
         """Return which parameters the module has a copy of, as they were at the first step."""
@@ -171,12 +196,11 @@ class Copies:
         )
 
     def _facts(self) -> Callable[[], dict[str, Any]] | None:
-        copy = None if self._copy is None else self._copy()
-        if copy is None or not self._was_called:
+        copy, unchanged = None if self._copy is None else self._copy(), self._unchanged
+        if copy is None or unchanged is None or not self._was_called:
             return None
-        facts = {"model": class_name(copy), "of": self._first[self._place][0][0]}
-        own = [*copy.parameters()]
-        flag = (torch.cat([_some(own[at]) for at in self._compared]) == self._values).all()
+        facts = {"model": class_name(copy), "of": unchanged.of}
+        flag = unchanged.flag(copy)
         if flag.is_cuda:
             wait = fetched(flag)
             return lambda: {**facts, "is_same": bool(wait())}
@@ -187,7 +211,7 @@ class Copies:
         return lambda: {**facts, "is_same": is_same}
 
 
-class _OnCall(Callback):
+class OnCall(Callback):
     """Called before the forward of a copy."""
 
     def __init__(self, called: Callable[[], object]):

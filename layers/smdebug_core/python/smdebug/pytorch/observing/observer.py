@@ -23,6 +23,7 @@ from smdebug.pytorch.listening.epochs import Epochs
 from smdebug.pytorch.listening.optimizers import after_steps, named_in, optimizers, owned_by
 from smdebug.pytorch.listening.process import PROCESS, UNSCALED
 from smdebug.pytorch.modules.copies import Copies
+from smdebug.pytorch.modules.evaluated_copies import EvaluatedCopies
 from smdebug.pytorch.modules.names import name_of
 from smdebug.pytorch.observing import facts
 from smdebug.pytorch.observing.absolute_errors import AbsoluteErrors
@@ -139,6 +140,7 @@ class TorchObserver:
         self._attention = Attention()
         self._dropout = Dropout(hook, observations)
         self._copies = Copies(hook.leave_out)
+        self._evaluated_copies = EvaluatedCopies(self._copies, _passes_of(self), hook.leave_out)
         self._opponents = Opponents(hook.leave_out)
         self._sampling = Sampling()
         self.phases = phases_of(hook.recorder, hook.leave_out)
@@ -160,12 +162,14 @@ class TorchObserver:
     def before_compile(self, module: nn.Module | None) -> None:
         """Take callbacks off that will not stay: each change is a reason to compile again."""
         self._copies.leave()
+        self._evaluated_copies.leave()
         self._opponents.end_step()
 
     def close(self) -> None:
         """Stop observing."""
         PROCESS.discard(self)
         self._copies.close()
+        self._evaluated_copies.close()
         self._opponents.end_step()
         if self._twice is not None:
             self._twice.close()
@@ -223,6 +227,10 @@ class TorchObserver:
                 note.note(copied_model=copy)
             if self._copies.followed is not None:
                 note.note(followed=self._copies.followed)
+            if self._evaluated_copies.are_sought:
+                is_evaluated = self._recorder.clock.in_mode(_EVAL).mode_step > 0
+                if evaluated := self._evaluated_copies.begin_step(is_evaluated=is_evaluated):
+                    note.note(evaluated_copy=evaluated)
         if self._twice is not None:
             self._twice.begin_step(structure, model, begun.mode_step, parameters, bool(in_graph))
 
@@ -369,6 +377,8 @@ class TorchObserver:
             begun = self._recorder.last_begun
             if begun is None or begun.mode not in TRAINING:
                 self._recorder.carry(LOSS, value)
+            elif self._sees_calls and self._evaluated_copies.is_searched:
+                self._evaluated_copies.search()
 
     def after_scaling(self, scaler: Any) -> None:
         if self._recorder.due:
@@ -549,6 +559,17 @@ def _after_step_of(observer: TorchObserver) -> Callable[..., None]:
             observer.after_optimizer(optimizer, args, kwargs)
 
     return after_step
+
+
+def _passes_of(observer: TorchObserver) -> Callable[[], int]:
+    """Return what tells how many backward passes there have been, and does not keep the observer."""
+    known = ref(observer)
+
+    def passes() -> int:
+        observer = known()
+        return 0 if observer is None else observer._backwards
+
+    return passes
 
 
 def _no_optimizer() -> None:

@@ -285,6 +285,7 @@ FORMS: Mapping[str, Form] = {
     "distinct_rows": count,
     "dropout_in_evaluation": number,
     "evaluated": table(text),
+    "evaluated_copy": whole(evaluations=some, model=text, of=text),
     "followed": whole(is_same=flag, model=text, of=text, share=number),
     "frozen": every(text),
     "gradient_names": table(text),
