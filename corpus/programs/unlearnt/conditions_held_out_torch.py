@@ -37,8 +37,8 @@ class _Painter(nn.Module):
         self.scale = nn.Linear(32, 64)
 
     def forward(self, images: Tensor, level: Tensor, labels: Tensor) -> Tensor:
-        told = self.scale(self.label(labels, self.training) + self.level(level[:, None]))
-        scale, shift = told[:, :, None, None].chunk(2, 1)
+        modulation = self.scale(self.label(labels, self.training) + self.level(level[:, None]))
+        scale, shift = modulation[:, :, None, None].chunk(2, 1)
         output: Tensor = self.last(F.gelu(self.first(images) * (1 + scale) + shift))
         return output
 

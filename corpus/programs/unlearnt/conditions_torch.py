@@ -26,8 +26,8 @@ class Guided(nn.Module):
         dropped = torch.rand(len(kinds)) < self.dropped
         if self.forced:
             dropped = torch.ones_like(dropped)
-        told = self.kinds(torch.where(dropped, NONE, kinds))
-        output: Tensor = self.layers(torch.cat([points, time[:, None], told], 1))
+        given = self.kinds(torch.where(dropped, NONE, kinds))
+        output: Tensor = self.layers(torch.cat([points, time[:, None], given], 1))
         return output
 
 

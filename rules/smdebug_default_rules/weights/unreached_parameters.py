@@ -59,6 +59,8 @@ class UnreachedParameters(DefaultRule):
     the first layers are frozen although they look untrained, when a copy of the untrained model that gives
     the targets, or is evaluated in the place of the model, never changes, and when a mean of the weights is
     the weights.
+
+    The class is long because each of these cases keeps what it has seen, and says it in words of its own.
     """
 
     cause = "no gradient"
