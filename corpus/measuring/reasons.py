@@ -39,6 +39,10 @@ REASONS: Mapping[str, str] = {
     "jax bit of a weight flips": (
         "The next saved step shows it only if the weight stands out by more than 20 times its past."
     ),
+    "images fine tuned in bfloat16 with momentum": (
+        "By its gradients the larger of two weights would have moved by twice the distance between two "
+        "numbers of bfloat16, and the other by a third of it: a single weight is not judged."
+    ),
     "convolutions in half precision": (
         "A quarter of the values of its last layer move at the first steps, where gradients are larger; then "
         "none does, as at the end of a healthy training."
