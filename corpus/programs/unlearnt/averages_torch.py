@@ -5,12 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from corpus.cases import fault, healthy
-from corpus.programs.data import batches, digits, parts
+from corpus.programs.data import batches, digits, parts, sentences
 from corpus.programs.healthy_torch import classifier
 
 
@@ -58,6 +58,46 @@ def averaged_model_that_would_begin_after_the_end(seed: int, faulty: bool) -> No
             if epoch >= begin:
                 mean.update_parameters(model)
         losses_of(mean)
+
+
+class _Writer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.memory = nn.Embedding(40, 24), nn.LSTM(24, 48, batch_first=True)
+        self.next = nn.Linear(48, 40)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        output: Tensor = self.next(self.memory(self.words(ids))[0])
+        return output
+
+
+@fault(
+    "no gradient", ".*", visible_from=110, onset=0, source="p = 0.99 * p + 0.01 * q in a loop", held_out=False
+)
+def writer_whose_mean_is_a_name_in_a_loop(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = _Writer()
+    mean = deepcopy(model)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    ids = sentences(seed, count=640)
+    for epoch in range(9):
+        model.train()
+        for (rows,) in batches(ids[:512], size=32, seed=seed + 97 * epoch, epochs=1):
+            loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            with torch.no_grad():
+                for own, new in zip(mean.parameters(), model.parameters(), strict=True):
+                    if faulty:
+                        own = 0.95 * own + 0.05 * new
+                    else:
+                        own.mul_(0.95).add_(new, alpha=0.05)
+        mean.eval()
+        with torch.no_grad():
+            for (rows,) in parts(ids[512:], size=16):
+                F.cross_entropy(mean(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
 
 
 @healthy(held_out=False)

@@ -103,3 +103,32 @@ def test_a_copy_that_is_called_at_each_step_is_not_noted(tmp_path):
 @pytest.mark.parametrize("other", [net(), nn.Linear(4, 2)])
 def test_another_model_is_not_noted(tmp_path, other):
     assert not any(noted(tmp_path / "run", net(), lambda: evaluate(other)))
+
+
+class Reader(nn.Module):
+    """A model that never reads the first row of its table."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(6, 4), nn.Linear(4, 2)
+
+    def forward(self, rows):
+        return self.last(self.words(1 + rows[:, 0].long().abs() % 5))
+
+
+def test_a_part_of_a_mean_that_does_not_move_is_not_noted(tmp_path):
+    model = Reader()
+    mean = copy.deepcopy(model)
+    assert not any(noted(tmp_path / "run", model, lambda: evaluate(mean), lambda rows: follow(mean, model)))
+
+
+def test_a_part_that_is_evaluated_and_moves_in_neither_is_not_noted(tmp_path):
+    model = Reader()
+    table = copy.deepcopy(model.words)
+
+    def embed():
+        with torch.no_grad():
+            for _ in range(4):
+                F.mse_loss(table(torch.arange(6)), torch.zeros(6, 4))
+
+    assert not any(noted(tmp_path / "run", model, embed))

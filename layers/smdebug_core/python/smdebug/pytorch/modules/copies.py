@@ -34,9 +34,10 @@ Named = Sequence[tuple[str, nn.Parameter]]
 class Unchanged:
     """Some values of a copy as they were when the training began."""
 
-    def __init__(self, of: str, compared: Sequence[int], values: torch.Tensor):
+    def __init__(self, of: str, compared: Sequence[int], names: Sequence[str], values: torch.Tensor):
         self.of = of
         """The first parameter that it is a copy of."""
+        self._names = names
         self._compared = compared
         self._values = values
 
@@ -48,6 +49,12 @@ class Unchanged:
     def holds(self, copy: nn.Module) -> bool:
         """Whether they are. This waits for a GPU."""
         return bool(self.flag(copy))
+
+    def has_moved(self, trained: Named) -> bool:
+        """Whether the trained model has other values there. This waits for a GPU."""
+        known = dict(trained)
+        now = torch.cat([_some(known[name]) for name in self._names])
+        return bool((now != self._values).any())
 
 
 class Copies:
@@ -170,8 +177,8 @@ class Copies:
         if place is None:
             return None
         some = range(place.start, place.stop)[:: _every(place.stop - place.start)]
-        values = torch.cat([self._first[at][2] for at in some])
-        return Unchanged(self._first[place][0][0], [at - place.start for at in some], values)
+        names, values = zip(*((self._first[at][0], self._first[at][2]) for at in some), strict=True)
+        return Unchanged(names[0], [at - place.start for at in some], names, torch.cat(values))
 
     def _place_of(self, module: nn.Module) -> slice | None:
         """Return which parameters the module has a copy of, as they were at the first step."""

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.pytorch.listening.callbacks import AGAIN, has_compiled, is_compiling, is_tracing
-from smdebug.pytorch.modules.copies import Copies, OnCall, Unchanged
+from smdebug.pytorch.modules.copies import Copies, Named, OnCall, Unchanged
 from smdebug.pytorch.modules.names import class_name
 
 LEAST_CALLS = 3
@@ -52,7 +52,7 @@ class EvaluatedCopies:
         """Whether a criterion that is called without gradients shows where to look."""
         return self._searches < _MOST_SEARCHES and self._handle is None and self._copy is None
 
-    def begin_step(self, *, is_evaluated: bool) -> dict[str, Any] | None:
+    def begin_step(self, trained: Named, *, is_evaluated: bool) -> dict[str, Any] | None:
         """Begin a saved step; return what is known of a copy that was evaluated since the one before.
 
         Where the trained model `is_evaluated`, a copy may be there to compare with, and nothing is known.
@@ -61,22 +61,22 @@ class EvaluatedCopies:
             self.close()
             if is_evaluated or has_compiled():
                 self._give_up()
-            return self._begin_step()
+            return self._begin_step(trained)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self._fail(error)
             return None
 
-    def _begin_step(self) -> dict[str, Any] | None:
+    def _begin_step(self, trained: Named) -> dict[str, Any] | None:
         copy, unchanged = None if self._copy is None else self._copy(), self._unchanged
         if copy is None or unchanged is None:
             return None
         facts = None
         if self._was_evaluated:
             self._was_evaluated = False
-            self._evaluations += 1
-            if not unchanged.holds(copy):
+            if not unchanged.holds(copy) or not unchanged.has_moved(trained):
                 self._give_up()
                 return None
+            self._evaluations += 1
             facts = {"model": class_name(copy), "of": unchanged.of, "evaluations": self._evaluations}
         self._handle = copy.register_forward_pre_hook(OnCall(self._called))
         return facts
@@ -114,8 +114,9 @@ class EvaluatedCopies:
                 self.close()
                 return
             unchanged = self._copies.unchanged(module)
-            if unchanged is None:
-                self._others.add(module)
+            if unchanged is None:  # its parts are not looked at either: a mean may not move in some
+                for part in module.modules():
+                    self._others.add(part)
                 return
             self.close()
             self._copy, self._unchanged = ref(module), unchanged

@@ -229,7 +229,7 @@ class TorchObserver:
                 note.note(followed=self._copies.followed)
             if self._evaluated_copies.are_sought:
                 is_evaluated = self._recorder.clock.in_mode(_EVAL).mode_step > 0
-                if evaluated := self._evaluated_copies.begin_step(is_evaluated=is_evaluated):
+                if evaluated := self._evaluated_copies.begin_step(parameters, is_evaluated=is_evaluated):
                     note.note(evaluated_copy=evaluated)
         if self._twice is not None:
             self._twice.begin_step(structure, model, begun.mode_step, parameters, bool(in_graph))
