@@ -7,12 +7,21 @@ from torch.nn import functional as F  # noqa: N812
 from torch.utils.data import BatchSampler, DataLoader, TensorDataset, WeightedRandomSampler
 
 import smdebug
+from smdebug.pytorch.listening.passes import PASSES
+from smdebug.pytorch.observing.sampling import Sampling
 from smdebug.runs import diagnose
 from smdebug.trials import create_trial
 from smdebug_default_rules.inputs.sampler_weights import TITLE, TITLE_OF_FEW
 
 LABELS = torch.tensor([0] * 160 + [1] * 40 + [2] * 40)
 COUNTS = torch.bincount(LABELS).double()
+
+
+class Endless(TensorDataset):
+    """Rows of which nobody knows the number."""
+
+    def __len__(self):
+        raise TypeError("it has no length")
 
 
 def trained(place, sampler, batch_sampler=None, steps=30):
@@ -85,3 +94,14 @@ def test_other_samplers_are_not_noted(tmp_path, sampler):
 def test_many_different_weights_are_counted_and_not_listed(tmp_path):
     run = trained(tmp_path / "run", by(torch.rand(len(LABELS), dtype=torch.float64)))
     assert noted(run)[0] == {"rows": 240, "weights": 240, "batch": 40}
+
+
+def test_a_data_set_without_a_length_leaves_the_weights_out_alone():
+    PASSES.install()
+    errors = []
+    sampling = Sampling(errors.append)
+    loader = DataLoader(Endless(torch.ones(240, 8), LABELS), batch_size=40, sampler=by(COUNTS[LABELS]))
+    rows = iter(loader)
+    assert sampling.facts() is None
+    assert [str(error) for error in errors] == ["it has no length"]
+    assert len(next(rows)[0]) == 40

@@ -142,7 +142,7 @@ class TorchObserver:
         self._copies = Copies(hook.leave_out)
         self._evaluated_copies = EvaluatedCopies(self._copies, _passes_of(self), hook.leave_out)
         self._opponents = Opponents(hook.leave_out)
-        self._sampling = Sampling()
+        self._sampling = Sampling(hook.leave_out)
         self.phases = phases_of(hook.recorder, hook.leave_out)
         self._twice = ComputedTwice(hook, observations, compute_twice) if compute_twice else None
         self._backwards = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,8 @@ _MOST_WEIGHTS, _MOST_KINDS, _FIRST = 1 << 20, 64, 4096
 class Sampling:
     """Looks once at the sampler of each loader over which a training goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, leave_out: Callable[[Exception], object]) -> None:
+        self._leave_out = leave_out
         self._passes_seen = 0
         self._known: tuple[Any, Any] = (None, None)
 
@@ -23,6 +25,13 @@ class Sampling:
         """Return what is known of a sampler that was not looked at yet."""
         if PASSES.count == self._passes_seen:
             return None
+        try:
+            return self._facts()
+        except Exception as error:  # noqa: BLE001 - a data set may have no length
+            self._leave_out(error)
+            return None
+
+    def _facts(self) -> dict[str, Any] | None:
         passes, self._passes_seen = PASSES.going_on(self._passes_seen), PASSES.count
         for loader in [each.loader() for each in passes]:
             sampler = None if loader is None else _sampler_of(loader)
