@@ -1,15 +1,18 @@
 """The callback for transformers' Trainer, on a small language model."""
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerState, TrainingArguments
 
 import smdebug.pytorch as smd
 from smdebug.huggingface import Callback
+from smdebug.huggingface.callback import checkpoint_of
 
 EVERY_STEP = smd.SaveConfig(save_interval=1)
 
@@ -247,3 +250,14 @@ def test_checkpoints_of_the_trainer_are_marked_with_the_step_before_them(run, tm
         (5, "checkpoint-6"),
     ]
     assert all(Path(item.path).is_dir() for item in marked)
+
+
+@pytest.mark.parametrize("is_search", [True, False])
+def test_a_checkpoint_of_a_search_is_in_the_folder_of_the_trial_that_saved_last(tmp_path, is_search):
+    for at, folder in enumerate(("run-0/checkpoint-4", "run-1/checkpoint-4", "run-2/checkpoint-2")):
+        place = tmp_path / folder
+        place.mkdir(parents=True)
+        os.utime(place, (1000 + at, 1000 + at))
+    state = TrainerState(global_step=4, is_hyper_param_search=is_search)
+    found = checkpoint_of(SimpleNamespace(output_dir=str(tmp_path)), state)
+    assert found == tmp_path / ("run-1/checkpoint-4" if is_search else "checkpoint-4")

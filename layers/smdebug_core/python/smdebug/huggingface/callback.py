@@ -80,7 +80,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Note the checkpoint that the Trainer has saved."""
-        self.note_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+        self.note_checkpoint(checkpoint_of(args, state))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.hook.flush()
@@ -114,6 +114,13 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"Callback({self.hook.out_dir!r}, {class_name(self.model) if self.model else None})"
+
+
+def checkpoint_of(args: Any, state: Any) -> Path:
+    """Return where the Trainer has just saved; in a search of hyperparameters each trial has a folder."""
+    place, name = Path(args.output_dir), f"checkpoint-{state.global_step}"
+    of_trials = place.glob(f"*/{name}") if state.is_hyper_param_search else ()
+    return max(of_trials, key=lambda found: found.stat().st_mtime, default=place / name)
 
 
 def note_batches_of(callback: TellsHook, args: Any, model: Any) -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
-from smdebug.huggingface.callback import Callback, hyperparameters, note_batches_of
+from smdebug.huggingface.callback import (
+    Callback,
+    checkpoint_of,
+    hyperparameters,
+    note_batches_of,
+)
 from smdebug.pytorch import joining
 from smdebug.pytorch.around_hook import TellsHook
 from smdebug.pytorch.joining import Contained
@@ -77,7 +81,7 @@ class Joined(TellsHook, TrainerCallback):  # type: ignore[misc]
     @_contained
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self._finds_hook(given.get("model")):
-            self.note_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+            self.note_checkpoint(checkpoint_of(args, state))
 
     @_contained
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
