@@ -132,3 +132,15 @@ def test_a_part_that_is_evaluated_and_moves_in_neither_is_not_noted(tmp_path):
                 F.mse_loss(table(torch.arange(6)), torch.zeros(6, 4))
 
     assert not any(noted(tmp_path / "run", model, embed))
+
+
+def test_a_copy_whose_results_are_compared_with_each_other_is_not_noted(tmp_path):
+    model = net()
+    codes = copy.deepcopy(model)
+
+    def compare():
+        with torch.no_grad():
+            for _ in range(4):
+                F.mse_loss(codes(torch.randn(16, 4)), codes(torch.randn(16, 4)))
+
+    assert not any(noted(tmp_path / "run", model, compare))

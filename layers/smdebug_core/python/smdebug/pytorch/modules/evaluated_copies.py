@@ -39,6 +39,9 @@ class EvaluatedCopies:
         self._at = -1
         """How many backward passes there had been when it was called last, and how often it was since:"""
         self._calls = 0
+        self.criteria = 0
+        """How many criteria were called without gradients, and how many of them before these calls:"""
+        self._criteria_before = 0
         self._was_evaluated = False
         self._evaluations = 0
 
@@ -133,8 +136,10 @@ class EvaluatedCopies:
             if self._evaluations and 0 < self._calls < LEAST_CALLS:  # the training calls it, too
                 self.leave()
                 return
-            self._at, self._calls = passes, 0
+            self._at, self._calls, self._criteria_before = passes, 0, self.criteria
         self._calls += 1
         if self._calls >= LEAST_CALLS:
             self._was_evaluated = True
             self.close()
+            if self.criteria - self._criteria_before < LEAST_CALLS - 1:  # it gives both sides of a distance
+                self._give_up()

@@ -377,8 +377,10 @@ class TorchObserver:
             begun = self._recorder.last_begun
             if begun is None or begun.mode not in TRAINING:
                 self._recorder.carry(LOSS, value)
-            elif self._sees_calls and self._evaluated_copies.is_searched:
-                self._evaluated_copies.search()
+            elif self._sees_calls:
+                self._evaluated_copies.criteria += 1
+                if self._evaluated_copies.is_searched:
+                    self._evaluated_copies.search()
 
     def after_scaling(self, scaler: Any) -> None:
         if self._recorder.due:
