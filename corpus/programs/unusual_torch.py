@@ -178,6 +178,49 @@ def as_many_points_as_a_batch(seed: int) -> float:
     return float(loss.detach())
 
 
+@healthy(held_out=False)
+def waves_of_many_heights_in_turn(seed: int) -> float:
+    """A beginning for any wave (Reptile): steps towards one, then a part of the way. The first is low."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    layers = (nn.Linear(1, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1))
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), 0.02)
+    loss = torch.zeros(())
+    for task in range(60):
+        height, shift = torch.rand(2, generator=generator) * torch.tensor([4.9, 3.14]) + 0.1
+        begun = {name: value.clone() for name, value in model.state_dict().items()}
+        for _ in range(10):
+            places = 10 * torch.rand(20, 1, generator=generator) - 5
+            heights = (height if task else 0.02) * torch.sin(places + shift)
+            loss = F.mse_loss(model(places), heights)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        nearer = {name: begun[name].lerp(value, 0.1) for name, value in model.state_dict().items()}
+        model.load_state_dict(nearer)
+    return float(loss.detach())
+
+
+@healthy(held_out=True)
+def shops_of_many_sizes_one_a_step(seed: int) -> float:
+    """Sales of shops whose sizes differ by a factor of hundreds: the rows of a single one at each step."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    sizes = torch.exp(1.2 * torch.randn(60, generator=generator))
+    model = nn.Sequential(nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    loss = torch.zeros(())
+    for number in torch.randint(60, (800,), generator=generator):
+        days = torch.rand(32, 4, generator=generator)
+        sales = sizes[number] * (days[:, :1] + days[:, 1:2] * days[:, 2:3])
+        loss = F.mse_loss(model(torch.cat([days, sizes[number].expand(32, 1)], 1)), sales)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return float(loss.detach())
+
+
 @healthy(held_out=True)
 def truth_table(seed: int) -> float:
     """Inputs of a few bits: rows of a batch are equal by nature."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from smdebug.trials.observations.one_step import ObservedStep
+from smdebug_default_rules.loss.constant_prediction import SQUARED
 from smdebug_default_rules.tensors import Modules
 
 TINY = 0.01
@@ -13,6 +17,8 @@ EVEN = 0.03
 """Inputs whose spread is below this share of their mean look alike to the first layer."""
 FAR = 30.0
 """Targets this many times as large as the model's output are out of its reach."""
+VARIED, OF_ZEROS, EVEN_SQUARES = 10.0, 4.0, 8.0
+"""How many times another one a mean square of targets is; and that one, a loss; and a single square."""
 _ATTENTION = ("Attention", "Transformer", "Encoder", "Decoder")
 
 
@@ -64,6 +70,25 @@ def large_targets(seen: ObservedStep) -> Hint | None:
         "Standardise the targets, (y - mean) / std of the training data, and undo it for predictions: an "
         "output that starts near 0 needs very long to reach them.",
     )
+
+
+def squared_targets(seen: ObservedStep) -> float | None:
+    """Return the mean square of the targets of a squared error, which that of zeros is.
+
+    None of another loss, and of targets of which a few are out of range.
+    """
+    terms = (seen.facts.get("loss") or {}).get("terms") or []
+    if len(terms) != 1 or terms[0].get("criterion") != SQUARED or not terms[0].get("means"):
+        return None
+    term = terms[0]
+    square = float(np.mean(np.square(term["means"])) + np.mean(term["variances"]))
+    largest = max(abs(term.get(end) or 0.0) for end in ("lowest", "highest"))
+    return square if largest**2 < EVEN_SQUARES * square else None
+
+
+def are_varied(squares: Sequence[float]) -> bool:
+    """Whether targets with these mean squares differ in scale from step to step, as those of many tasks."""
+    return len(squares) > 0 and max(squares) > VARIED * min(squares)
 
 
 def mask(seen: ObservedStep) -> Hint | None:

@@ -376,6 +376,44 @@ def test_a_loss_has_diverged_after_five_steps_at_a_hundred_times_its_level(losse
     assert fires(with_losses(*losses), "NonFiniteValues") == fired
 
 
+def squared(losses, spreads, *, criterion="mean squared error", largest=2.0):
+    """A run of these losses, whose targets have a mean of 0 and these spreads."""
+    run = Steps()
+    for loss, spread in zip(losses, spreads, strict=True):
+        term = {"criterion": criterion, "means": [0.0], "variances": [spread**2]}
+        run.facts["loss"] = {"terms": [{**term, "lowest": 0.0, "highest": largest * spread}]}
+        run.loss = loss
+        run.write()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "fired", "more"),
+    [
+        (0.1, 6.0, [], {}),  # targets of another task
+        (0.1, 4.9, [9], {}),  # a loss that is far above them
+        (2.0, 6.0, [9], {}),  # targets of the size that they had
+        (0.1, 6.0, [9], {"largest": 3.0}),  # a few rows out of range
+        (0.1, 6.0, [9], {"criterion": "absolute error"}),
+    ],
+)
+def test_a_loss_that_larger_targets_explain_has_not_diverged(first, later, fired, more):
+    run = squared([1.0] * 5 + [101.0] * 5, [first] * 5 + [later] * 5, **more)
+    assert fires(run, "NonFiniteValues") == fired
+
+
+@pytest.mark.parametrize(
+    ("spreads", "fired"),
+    [
+        ([0.1, 1.0] * 10 + [2.0], []),  # tasks, the last of which is the largest
+        ([1.0] * 20 + [2.0], [20]),
+        ([0.1, 1.0] * 10 + [1.0], [20]),  # a loss that is far above all of them
+    ],
+)
+def test_a_loss_has_not_jumped_where_targets_of_many_scales_explain_it(spreads, fired):
+    assert fires(squared([1.0] * 20 + [11.0], spreads), "LossSpike") == fired
+
+
 def test_a_loss_has_diverged_since_its_first_step_however_long_ago():
     steps = with_losses(*[1.0] * 20)
     steps.skip(*[500.0] * 1200)

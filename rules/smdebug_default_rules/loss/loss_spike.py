@@ -14,6 +14,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, is_rounding, new_losses
+from smdebug_default_rules.scales import OF_ZEROS, are_varied, squared_targets
 
 TIMES = 10.0
 """A spike is this many times the largest loss of the last steps and of the first ones."""
@@ -43,6 +44,7 @@ class LossSpike(DefaultRule):
         """Keep nothing yet."""
         self.losses = loss_history.empty()
         self.scales: list[float] = []
+        self.targets: list[float] = []  # by mean square
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if is_another := self.is_another_training(seen):
@@ -55,6 +57,10 @@ class LossSpike(DefaultRule):
             largest = max(map(abs, (*self.losses["first"], *self.losses["last"])))
             if largest > 0:
                 spikes = where(np.abs(values) > TIMES * largest)
+        targets = squared_targets(seen)
+        if spikes and are_varied(self.targets):
+            most = OF_ZEROS * max(*self.targets, targets or 0.0)
+            spikes = [place for place in spikes if not abs(float(values[place])) < most]
         for place in spikes[:1]:
             step, value = int(steps[place]), float(values[place])
             yield self.finding(
@@ -73,6 +79,8 @@ class LossSpike(DefaultRule):
             usual = (np.delete(steps, spikes), np.delete(values, spikes))
             usual = (usual[0][np.isfinite(usual[1])], usual[1][np.isfinite(usual[1])])
         loss_history.extend(self.losses, *usual)
+        if targets is not None:
+            self.targets = [*self.targets, *rounded((targets,), 3)][-16:]
 
     def _knows_enough(self) -> bool:
         return bool(self.losses["count"] >= LEAST_LOSSES)

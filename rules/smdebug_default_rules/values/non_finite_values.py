@@ -13,7 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import Floats, is_rounding, level, new_losses
-from smdebug_default_rules.scales import large_targets
+from smdebug_default_rules.scales import OF_ZEROS, are_varied, large_targets, squared_targets
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
@@ -72,6 +72,7 @@ class NonFiniteValues(DefaultRule):
         self.since: dict[str, int] = {}
         self.losses = loss_history.empty()
         self.high: list[int] = []
+        self.targets: list[float] = []  # the first mean square, and the largest
         self.grew_at_start = False
         self.first_weights: dict[str, float] = {}
 
@@ -86,7 +87,7 @@ class NonFiniteValues(DefaultRule):
             **_thrown(seen),
             **self._grown(seen),
             **self._risen(seen),
-            **self._diverged(*new_losses(seen, is_another=is_another)),
+            **self._diverged(*new_losses(seen, is_another=is_another), squared_targets(seen)),
         }
         # Scalars alone say nothing of what was found in tensors.
         known = {} if seen.facts else {name: began for name, began in self.since.items() if name != "loss"}
@@ -235,7 +236,7 @@ class NonFiniteValues(DefaultRule):
         first, last = level(self.losses["first"]), level(self.losses["last"])
         return self.losses["count"] > ENOUGH_LOSSES and last < NO_WORSE * first
 
-    def _diverged(self, steps: Floats, values: Floats) -> dict[str, Any]:
+    def _diverged(self, steps: Floats, values: Floats, targets: float | None) -> dict[str, Any]:
         first = [abs(loss) for loss in self.losses["first"]]
         knows_enough = len(first) >= 5 and not is_rounding(self.losses["first"])
         usual = level(first) if knows_enough else np.inf
@@ -246,7 +247,12 @@ class NonFiniteValues(DefaultRule):
         elif len(values):
             self.high = []
         loss_history.extend(self.losses, steps, values)
+        if targets is not None:
+            self.targets = [*self.targets[:1], max([*self.targets, targets])]
         if len(self.high) < STEPS_DIVERGED or not len(values):
+            return {}
+        if are_varied(self.targets) and abs(float(values[-1])) < OF_ZEROS * self.targets[-1]:
+            self.high = []  # such as where another task begins
             return {}
         times = abs(float(values[-1])) / usual
         message = f"The loss has been more than {DIVERGED:g} times its first level since step {self.high[0]}"
