@@ -96,12 +96,20 @@ def test_many_different_weights_are_counted_and_not_listed(tmp_path):
     assert noted(run)[0] == {"rows": 240, "weights": 240, "batch": 40}
 
 
-def test_a_data_set_without_a_length_leaves_the_weights_out_alone():
+class Failing(TensorDataset):
+    """Rows whose number cannot be had."""
+
+    def __len__(self):
+        raise OSError("the disk is gone")
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Endless, []), (Failing, ["the disk is gone"])])
+def test_a_data_set_without_a_length_leaves_the_weights_out_alone(kind, said):
     PASSES.install()
     errors = []
-    sampling = Sampling(errors.append)
-    loader = DataLoader(Endless(torch.ones(240, 8), LABELS), batch_size=40, sampler=by(COUNTS[LABELS]))
+    sampling = Sampling(lambda error: errors.append(str(error)))
+    loader = DataLoader(kind(torch.ones(240, 8), LABELS), batch_size=40, sampler=by(COUNTS[LABELS]))
     rows = iter(loader)
     assert sampling.facts() is None
-    assert [str(error) for error in errors] == ["it has no length"]
+    assert errors == said
     assert len(next(rows)[0]) == 40

@@ -27,7 +27,7 @@ class Sampling:
             return None
         try:
             return self._facts()
-        except Exception as error:  # noqa: BLE001 - a data set may have no length
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self._leave_out(error)
             return None
 
@@ -61,7 +61,10 @@ def _weights_of(sampler: WeightedRandomSampler, loader: Any) -> dict[str, Any] |
     weights: Any = sampler.weights
     if not isinstance(weights, torch.Tensor) or weights.dim() != 1 or not 0 < len(weights) <= _MOST_WEIGHTS:
         return None
-    noted = {"rows": len(loader.dataset), "weights": len(weights)}
+    rows = _length_of(loader.dataset)
+    if rows is None:
+        return None
+    noted = {"rows": rows, "weights": len(weights)}
     batch = getattr(loader, "batch_size", None) or getattr(loader.batch_sampler, "batch_size", None)
     if isinstance(batch, int):
         noted["batch"] = batch
@@ -71,3 +74,11 @@ def _weights_of(sampler: WeightedRandomSampler, loader: Any) -> dict[str, Any] |
     if len(kinds) > _MOST_KINDS:
         return noted
     return {**noted, "kinds": [[*kind] for kind in zip(kinds.tolist(), counts.tolist(), strict=True)]}
+
+
+def _length_of(data: Any) -> int | None:
+    """How many rows there are; None where nobody knows."""
+    try:
+        return len(data)
+    except TypeError:
+        return None
