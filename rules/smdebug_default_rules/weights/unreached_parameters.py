@@ -59,8 +59,6 @@ class UnreachedParameters(DefaultRule):
     the first layers are frozen although they look untrained, when a copy of the untrained model that gives
     the targets, or is evaluated in the place of the model, never changes, and when a mean of the weights is
     the weights.
-
-    The class is long because each of these cases keeps what it has seen, and says it in words of its own.
     """
 
     cause = "no gradient"
@@ -113,7 +111,7 @@ class UnreachedParameters(DefaultRule):
         self.first = seen.step if self.first is None else self.first
         yield from self._unregistered(seen)
         reached = set(self.reached)
-        # Gradients of sparse layout are not measured, but what they change is.
+        # Large gradients of sparse layout are not measured, but what they change is.
         moved = table.has_gradient | (table.update("abs_mean") > 0)
         new = [table.names[place] for place in where(moved) if table.names[place] not in reached]
         self.reached += new
@@ -161,42 +159,18 @@ class UnreachedParameters(DefaultRule):
             if name in cut or not self._is_early(seen):
                 cut = [other for other in cut if other != name]
                 yield self._finding(name, *choices.never_used(name, modules, self.steps))
+        weights = int(table.is_weight.sum())
         for name in cut:
-            yield self._finding(
-                name,
-                f"{name} had no gradient at any of {self.steps} saved steps, as "
-                "nothing before it in the model, while later layers learn: "
-                f"{modules.described(modules.layer_of(name))} is cut off from the loss",
-                self.steps,
-                "The first layers are cut off from the loss",
-                f"{len(cut)} of {int(table.is_weight.sum())} weights had no gradient at "
-                f"{self.steps} saved steps",
-                _DETACHED,
-            )
+            layer = modules.described(modules.layer_of(name))
+            yield self._finding(*_cut_off(name, layer, self.steps, len(cut), weights))
         heads = self._heads(seen, table, reached)
         for name, output in heads:
-            yield self._finding(
-                name,
-                f"{name} had no gradient at any of {self.steps} saved steps, although the model returns what "
-                f"{modules.described(modules.layer_of(name))} gives, {output}: no loss is computed from it",
-                self.steps,
-                "An output of the model has no loss",
-                f"{len(heads)} of {int(table.is_weight.sum())} weights had no gradient at {self.steps} saved "
-                "steps, and give an output of the model",
-                _NO_LOSS,
-            )
+            layer = modules.described(modules.layer_of(name))
+            yield self._finding(*_without_loss(name, layer, output, self.steps, len(heads), weights))
         unowned = self._unowned(seen, table)
         for name in unowned:
-            yield self._finding(
-                name,
-                f"{name} has a gradient and belongs to no optimizer: "
-                f"{modules.described(modules.layer_of(name))} never changes",
-                self.steps,
-                "A layer belongs to no optimizer",
-                f"{len(unowned)} of {int(table.is_weight.sum())} weights belong to no "
-                "optimizer and have gradients",
-                _OWN,
-            )
+            layer = modules.described(modules.layer_of(name))
+            yield self._finding(*_without_optimizer(name, layer, self.steps, len(unowned), weights))
 
     def _zero(self, seen: ObservedStep, table: Parameters) -> Iterator[Finding]:
         """Report that no gradient was anything but zero so far, once there are enough steps."""
@@ -372,3 +346,44 @@ class UnreachedParameters(DefaultRule):
 
 def _counted(count: int) -> str:
     return "1 parameter" if count == 1 else f"{count} parameters"
+
+
+def _cut_off(name: str, layer: str, steps: int, count: int, weights: int) -> tuple[Any, ...]:
+    """What to say of a layer that the loss does not reach."""
+    return (
+        name,
+        f"{name} had no gradient at any of {steps} saved steps, as nothing before it in the model, while "
+        f"later layers learn: {layer} is cut off from the loss",
+        steps,
+        "The first layers are cut off from the loss",
+        f"{count} of {weights} weights had no gradient at {steps} saved steps",
+        _DETACHED,
+    )
+
+
+def _without_loss(
+    name: str, layer: str, output: str, steps: int, count: int, weights: int
+) -> tuple[Any, ...]:
+    """What to say of a layer whose result no loss is computed from."""
+    return (
+        name,
+        f"{name} had no gradient at any of {steps} saved steps, although the model returns what {layer} "
+        f"gives, {output}: no loss is computed from it",
+        steps,
+        "An output of the model has no loss",
+        f"{count} of {weights} weights had no gradient at {steps} saved steps, and give an output of the "
+        "model",
+        _NO_LOSS,
+    )
+
+
+def _without_optimizer(name: str, layer: str, steps: int, count: int, weights: int) -> tuple[Any, ...]:
+    """What to say of a layer that no optimizer has."""
+    return (
+        name,
+        f"{name} has a gradient and belongs to no optimizer: {layer} never changes",
+        steps,
+        "A layer belongs to no optimizer",
+        f"{count} of {weights} weights belong to no optimizer and have gradients",
+        _OWN,
+    )
