@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,6 +72,11 @@ def large_targets(seen: ObservedStep) -> Hint | None:
     )
 
 
+def mean_square(term: Mapping[str, Any]) -> float:
+    """Return the mean square of the targets of a loss whose `means` and `variances` are known."""
+    return float(np.mean(np.square(term["means"])) + np.mean(term["variances"]))
+
+
 def squared_targets(seen: ObservedStep) -> float | None:
     """Return the mean square of the targets of a squared error, which that of zeros is.
 
@@ -80,15 +85,18 @@ def squared_targets(seen: ObservedStep) -> float | None:
     terms = (seen.facts.get("loss") or {}).get("terms") or []
     if len(terms) != 1 or terms[0].get("criterion") != SQUARED or not terms[0].get("means"):
         return None
-    term = terms[0]
-    square = float(np.mean(np.square(term["means"])) + np.mean(term["variances"]))
-    largest = max(abs(term.get(end) or 0.0) for end in ("lowest", "highest"))
+    square = mean_square(terms[0])
+    largest = max(abs(terms[0].get(end) or 0.0) for end in ("lowest", "highest"))
     return square if largest**2 < EVEN_SQUARES * square else None
 
 
-def are_varied(squares: Sequence[float]) -> bool:
-    """Whether targets with these mean squares differ in scale from step to step, as those of many tasks."""
-    return len(squares) > 0 and max(squares) > VARIED * min(squares)
+def explain(squares: Sequence[float], loss: float, now: float = 0.0) -> bool:
+    """Whether targets with these mean squares, and `now` with that one, explain a loss.
+
+    They do if they differ in scale from step to step, as those of many tasks, and the loss lies within them.
+    """
+    are_varied = len(squares) > 0 and max(squares) > VARIED * min(squares)
+    return are_varied and abs(loss) < OF_ZEROS * max(*squares, now)
 
 
 def mask(seen: ObservedStep) -> Hint | None:

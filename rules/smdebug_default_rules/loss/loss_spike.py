@@ -14,7 +14,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, is_rounding, new_losses
-from smdebug_default_rules.scales import OF_ZEROS, are_varied, squared_targets
+from smdebug_default_rules.scales import explain, squared_targets
 
 TIMES = 10.0
 """A spike is this many times the largest loss of the last steps and of the first ones."""
@@ -58,9 +58,9 @@ class LossSpike(DefaultRule):
             if largest > 0:
                 spikes = where(np.abs(values) > TIMES * largest)
         targets = squared_targets(seen)
-        if spikes and are_varied(self.targets):
-            most = OF_ZEROS * max(*self.targets, targets or 0.0)
-            spikes = [place for place in spikes if not abs(float(values[place])) < most]
+        spikes = [
+            place for place in spikes if not explain(self.targets, float(values[place]), targets or 0.0)
+        ]
         for place in spikes[:1]:
             step, value = int(steps[place]), float(values[place])
             yield self.finding(

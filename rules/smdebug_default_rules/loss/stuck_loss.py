@@ -24,7 +24,7 @@ from smdebug_default_rules.loss import (
 )
 from smdebug_default_rules.loss.constant_prediction import CROSS_ENTROPY, YES_OR_NO
 from smdebug_default_rules.loss_history import finite_losses, level, robust_spread, slope_score
-from smdebug_default_rules.scales import large_targets, poorly_scaled_inputs
+from smdebug_default_rules.scales import large_targets, mean_square, poorly_scaled_inputs
 from smdebug_default_rules.tensors import Modules, Parameters
 
 LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
@@ -217,7 +217,7 @@ class StuckLoss(DefaultRule):
         criterion = term.get("criterion")
         least = _ZERO if criterion == "Kullback-Leibler divergence" else 0.0
         if criterion == constant_prediction.SQUARED and term.get("means"):
-            least = _ZERO_SQUARED * float(np.mean(np.square(term["means"])) + np.mean(term["variances"]))
+            least = _ZERO_SQUARED * mean_square(term)
         # The first may be of a training before, whose last steps were not saved.
         first, last = self.losses["first"][loss_history.FIRST - LEAST_ZEROS :], self.losses["last"]
         since = last[-(self.losses["count"] - loss_history.FIRST + LEAST_ZEROS) :]

@@ -13,7 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import Floats, is_rounding, level, new_losses
-from smdebug_default_rules.scales import OF_ZEROS, are_varied, large_targets, squared_targets
+from smdebug_default_rules.scales import explain, large_targets, squared_targets
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
@@ -251,7 +251,7 @@ class NonFiniteValues(DefaultRule):
             self.targets = [*self.targets[:1], max([*self.targets, targets])]
         if len(self.high) < STEPS_DIVERGED or not len(values):
             return {}
-        if are_varied(self.targets) and abs(float(values[-1])) < OF_ZEROS * self.targets[-1]:
+        if explain(self.targets, float(values[-1])):
             self.high = []  # such as where another task begins
             return {}
         times = abs(float(values[-1])) / usual
