@@ -139,6 +139,18 @@ def test_a_test_whose_processes_alone_execute_an_edit_is_known_to(started, check
     assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
 
 
+def test_what_a_cache_or_a_fixture_keeps_is_executed_by_each_test_that_uses_it(checkout, capsys):
+    (checkout / "room/code.py").write_text(
+        "from functools import cache\n\n\n@cache\ndef limit():\n    return 3\n\n\ndef low():\n    return 2\n"
+    )
+    (checkout / "tests/room/test_code.py").write_text(
+        "import pytest\n\nfrom room import code\n\n\n@pytest.fixture(scope='module')\ndef low():\n"
+        "    return code.low()\n\n\ndef test_types(low):\n    assert low < code.limit()\n\n\n"
+        "def test_values(low):\n    assert (low, code.limit()) == (2, 3)\n"
+    )
+    assert mutate.main(["room", "--processes", "1", "--count", "0"]) == 0, capsys.readouterr().out
+
+
 def test_a_module_of_a_process_that_sees_no_environment_has_the_tests_that_are_named(
     checkout, capsys, monkeypatch
 ):

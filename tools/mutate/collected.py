@@ -9,7 +9,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from importlib.metadata import distributions
 from pathlib import Path
@@ -41,28 +40,25 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     failures = _Failures()
     session.config.pluginmanager.register(failures)
 
-    def run(names: Sequence[str], *, noting: bool) -> Answer:
+    def run(names: Sequence[str]) -> Answer:
         chosen = [items[name] for name in names]
         seconds: dict[str, float] = {}
-        notes = Path(tempfile.mkdtemp())
-        lines = defaultdict(list)
         for item, after in zip(chosen, [*chosen[1:], None], strict=True):
             begun = time.monotonic()
-            if noting:
-                _lines.begin_test(notes / str(len(seconds)), Path(os.environ["MUTATE_STARTED"]))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-            for place in _lines.end() if noting else ():
-                lines[place].append(item.nodeid)
             seconds[item.nodeid] = time.monotonic() - begun
-            if failures.found and not noting:
+            if failures.found:
                 break
-        places = [[*place, tests] for place, tests in lines.items()]
-        return {"seconds": seconds, "lines": places, "failed": sorted(set(failures.found))}
+        return {"seconds": seconds, "failed": sorted(set(failures.found))}
 
     def answer(request: Answer) -> Answer:
         if request.get("file") and not swap(Path(request["file"]), request["line"]):
             return {"swapped": False}
-        return run(request["tests"], noting=request.get("noting", False))
+        if not request.get("noting"):
+            return run(request["tests"])
+        _lines.begin_test(Path(tempfile.mkdtemp()) / "lines", Path(os.environ["MUTATE_STARTED"]))
+        done = run(request["tests"])
+        return {**done, "lines": sorted(_lines.end())}
 
     hello = {"tests": list(items), "imported": imported, "modules": _others()}
     serve(answer, int(os.environ["MUTATE_REQUESTS"]), int(os.environ["MUTATE_ANSWERS"]), hello)

@@ -169,13 +169,24 @@ class Copy:
             self._fresh.close()
 
     def trace(self, tests: Sequence[str]) -> dict[str, Any]:
-        """Run tests of one file and return which lines each executes, its seconds and those that failed."""
-        answer = self._server.ask(tests=tests, noting=True, limit=_TRACE_SECONDS)
-        if "seconds" not in answer:
-            how = "take too long" if "timeout" in answer else f"end the process ({answer['died']})"
-            raise SystemExit(f"The tests of {tests[0].partition('::')[0]} {how} without any edit.")
-        lines = [[os.path.relpath(file, self.folder), *rest] for file, *rest in answer["lines"]]
-        return {**answer, "lines": lines}
+        """Run tests of one file and return which lines each executes, its seconds and those that failed.
+
+        Each has a process of its own: what one of them has left in a cache, or in a fixture of the file, would
+        be executed by that one alone.
+        """
+        seconds: dict[str, float] = {}
+        failed: list[str] = []
+        lines: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for test in tests:
+            answer = self._server.ask(tests=[test], noting=True, limit=_TRACE_SECONDS)
+            if "seconds" not in answer:
+                how = "takes too long" if "timeout" in answer else f"ends the process ({answer['died']})"
+                raise SystemExit(f"{test} {how} without any edit.")
+            seconds |= answer["seconds"]
+            failed += answer["failed"]
+            for file, line in answer["lines"]:
+                lines[os.path.relpath(file, self.folder), line].append(test)
+        return {"seconds": seconds, "failed": failed, "lines": [[*place, by] for place, by in lines.items()]}
 
     def imported(self) -> frozenset[tuple[str, int]]:
         """Return the lines that are executed while the tests are imported."""
