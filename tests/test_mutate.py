@@ -48,6 +48,7 @@ def edited(source: str) -> set[str]:
         ("def f(a=3): return g(a)", {"def f(a=4): return g(a)", "def f(a=3): return None"}),
         ("x = 'ä' + y - 0.5", {"x = 'ä' + y + 0.5", "x = 'ä' + y - 1.0"}),
         ("x = y.reshape(-1, 2)", {"x = y.reshape(-1, 3)"}),
+        ("x = zip(a, b, strict=True)", set()),
         ("'a docstring'\nlogger.warning('%d', 3)\nraise_it: int = all(x)", {
             "'a docstring'\nlogger.warning('%d', 3)\nraise_it: int = any(x)"
         }),

@@ -76,3 +76,111 @@ def test_padding_is_the_id_that_rows_end_with():
         [False, False, True, True],
         [False] * 4,
     ]
+
+
+def facts(*found, rows=ROWS, tokens=TOKENS, ids=None, labels=LABELS, **options):
+    return attention_facts(found, rows, tokens, ids, labels, None, **options)
+
+
+def test_attentions_are_counted_with_their_lengths():
+    assert facts(seen(ALL), seen(CAUSAL), Seen(9), Seen(3)) == {
+        "lengths": [3, 6, 9],
+        "count": 4,
+        "rows": 4,
+        "tokens": 6,
+        "future": 0.0,
+    }
+    assert facts(Seen(9), over_queries=1)["over_queries"] == 1
+    assert "over_queries" not in facts(Seen(9))
+    assert facts() == {"lengths": [], "count": 0, "rows": 4, "tokens": 6}
+
+
+def test_as_many_rows_as_tokens_are_told_apart_by_nothing():
+    square = Seen(6, queries=np.arange(6), keys=np.broadcast_to(ALL, (6, 6, 6)))
+    assert facts(square, rows=6, labels=np.arange(36))["future"] == 1.0
+
+
+def test_the_share_has_four_digits():
+    keys = np.broadcast_to(CAUSAL, (ROWS, TOKENS, TOKENS)).copy()
+    keys[0, 0, 1] = True
+    assert facts(Seen(TOKENS, queries=np.arange(TOKENS), keys=keys), labels=None)["future"] == 0.05
+    keys = keys[:3]
+    assert facts(Seen(TOKENS, queries=np.arange(TOKENS), keys=keys), labels=None)["future"] == 0.0667
+
+
+@pytest.mark.parametrize(("counted", "share"), [(8, 1.0), (7, None)])
+def test_eight_labels_say_whether_the_future_is_seen(counted, share):
+    labels = np.full((ROWS, TOKENS), -1)
+    labels[:, :2] = 5
+    labels[0, 0] = 5 if counted == 8 else -1
+    assert future(seen(ALL), labels=labels.ravel()) == share
+
+
+def test_the_first_class_is_ignored_where_the_criterion_does_so():
+    labels = np.ones((ROWS, TOKENS), int)
+    labels[:, 1:] = 0
+    assert future(seen(ALL), labels=labels.ravel(), ignored=0) is None
+    assert future(seen(ALL), labels=labels.ravel(), ignored=None) == 1.0
+
+
+def test_labels_that_are_not_one_per_token_do_not_count():
+    for labels in (np.full(ROWS, -1), np.full(ROWS * TOKENS + 1, -1)):
+        assert future(seen(ALL), labels=labels) == 1.0
+
+
+def test_queries_beyond_the_labels_do_not_count():
+    labels = np.zeros((ROWS, TOKENS - 2), int)
+    keys = CAUSAL.copy()
+    keys[TOKENS - 2] = True
+    assert future(seen(keys), labels=labels.ravel()) == 0.0
+    labels[:, 0] = -1
+    assert future(seen(keys | (np.arange(TOKENS)[:, None] == 0)), labels=labels.ravel()) == 0.0
+
+
+def test_some_of_the_queries_suffice():
+    queries = np.array([0, 2, 5])
+    keys = np.broadcast_to(np.array([[True] * 6, [True] * 3 + [False] * 3, [True] * 6]), (ROWS, 3, TOKENS))
+    assert future(Seen(TOKENS, queries=queries, keys=keys)) == 0.5
+
+
+def test_an_attention_without_queries_is_unknown():
+    assert future(Seen(TOKENS, keys=np.ones((ROWS, TOKENS, TOKENS), bool))) is None
+    assert future(Seen(TOKENS, queries=np.arange(TOKENS))) is None
+
+
+SHORT = ids(2, 3, 6, 4)
+ON_PADDING = np.broadcast_to((SHORT == 0)[:, None], (ROWS, TOKENS, TOKENS))
+
+
+@pytest.mark.parametrize(
+    ("found", "is_alone"),
+    [
+        ([seen(ON_PADDING)], True),
+        ([seen(ON_PADDING), seen(ON_PADDING)], True),
+        ([seen(ON_PADDING), seen(ALL)], False),
+        ([seen(ON_PADDING), Seen(TOKENS)], None),
+        ([Seen(TOKENS, is_causal=True)], False),
+        ([Seen(TOKENS, sees_all=True)], False),
+        ([Seen(TOKENS)], None),
+        ([], None),
+        ([Seen(9, is_causal=True)], None),
+    ],
+)
+def test_padding_alone_is_seen_if_all_attentions_see_it(found, is_alone):
+    assert facts(*found, ids=SHORT, labels=None).get("padding_alone") is is_alone
+
+
+@pytest.mark.parametrize(
+    ("lengths", "rows", "is_alone"),
+    [((2, 3, 6, 6), 4, True), ((2, 6, 6, 0), 4, None), ((2, 6, 3, 4), 2, None), ((2, 6, 3, 4), 3, True)],
+)
+def test_two_rows_with_padding_and_tokens_say_what_is_seen(lengths, rows, is_alone):
+    tokens = ids(*lengths)
+    keys = np.broadcast_to((tokens == 0)[:rows, None], (rows, TOKENS, TOKENS))
+    assert facts(Seen(TOKENS, keys=keys), ids=tokens, labels=None).get("padding_alone") is is_alone
+
+
+def test_a_row_that_sees_nothing_is_not_one_that_sees_padding():
+    keys = ON_PADDING.copy()
+    keys[0] = False
+    assert facts(Seen(TOKENS, keys=keys), ids=SHORT, labels=None)["padding_alone"] is False

@@ -105,10 +105,10 @@ def test_embeddings_have_eight_rows_of_four_numbers(shape, is_known):
 
 
 def test_of_several_embeddings_the_first_has_the_size_and_the_least_alike_the_alignment():
-    one, other = RANDOM.normal(size=(20, 8)), np.ones((9, 4))
-    assert embedding_facts([other, one])["embedding"]["rows"] == 9
-    assert embedding_facts([other, one])["embedding"]["alignment"] == round(alignment(one), 6)
-    assert embedding_facts([one, other])["embedding"]["alignment"] == round(alignment(one), 6)
+    spread, equal = RANDOM.normal(size=(20, 8)), np.ones((9, 4))
+    assert embedding_facts([equal, spread])["embedding"]["rows"] == 9
+    assert embedding_facts([equal, spread])["embedding"]["alignment"] == round(alignment(spread), 6)
+    assert embedding_facts([spread, equal])["embedding"]["alignment"] == round(alignment(spread), 6)
 
 
 @pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])

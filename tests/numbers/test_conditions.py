@@ -110,3 +110,83 @@ def test_differences_do_not_wrap_around_in_small_integers():
 )
 def test_the_largest_difference_knows_nan_and_infinity(value, other, largest):
     assert max_abs_difference(np.array(value), np.array(other)) == largest
+
+
+def test_text_has_no_zeros_and_nothing_that_is_not_finite():
+    for text in (np.array(["", "a"]), np.array([b""]), np.array([None, 0.0])):
+        assert count_zeros(text) == 0
+        assert count_non_finite(text) == NonFinite(0, 0)
+
+
+def test_what_is_not_finite_is_counted_in_every_block():
+    value = np.ones(3 * (1 << 16))
+    value[[5, 70_000, 70_001, 150_000]] = np.nan
+    value[[6, 70_002]] = np.inf, -np.inf
+    assert count_non_finite(value) == NonFinite(4, 2)
+
+
+def test_complex_numbers_are_closer_or_further_by_their_magnitude():
+    value, other = np.array([3 + 4j, 1]), np.array([0j, 1])
+    assert mean_abs_difference(value, other) == 2.5
+    assert mean_abs_difference(value, np.zeros(2)) == 3.0
+    assert mean_abs_difference(np.zeros(2), value) == 3.0
+    assert max_abs_difference(value, np.zeros(2)) == 5.0
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_differences_of_16_bit_types_are_not_rounded(dtype):
+    value, other = np.array([60_000, 1], dtype), np.array([-60_000, 1], dtype)
+    exact = 2 * float(value[0])
+    assert max_abs_difference(value, other) == exact
+    assert mean_abs_difference(value, other) == exact / 2
+    assert count_non_finite(np.full(10, 60_000, dtype)) == NonFinite(0, 0)
+    assert all_close(value, value)
+    assert not all_close(value, other)
+
+
+def test_differences_in_later_blocks_count():
+    value = np.zeros(200_000, np.float32)
+    other = value.copy()
+    other[[70_000, 199_999]] = 3, -5
+    assert mean_abs_difference(value, other) == 8 / 200_000
+    assert max_abs_difference(value, other) == 5
+    assert not all_close(value, other)
+    assert max_abs_difference(np.zeros(0), np.zeros(0)) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("value", "other", "options", "are_close"),
+    [
+        (1.0, 1.000009, {}, True),
+        (1.0, 1.000012, {}, False),
+        (0.0, 0.9e-8, {}, True),
+        (0.0, 1.1e-8, {}, False),
+        (1.0, 1.05, {"rtol": 0.1}, True),
+        (1.0, 1.2, {"rtol": 0.1}, False),
+        (0.0, 0.5, {"atol": 0.6}, True),
+        (0.0, 0.5, {"atol": 0.4}, False),
+        (0.0, 0.5, {"atol": 0.1}, False),
+        (np.nan, np.nan, {}, False),
+        (np.nan, np.nan, {"equal_nan": True}, True),
+        (-1.0, -1.000009, {}, True),
+        (1.0, -1.0, {"rtol": 1.9}, False),
+        (1.0, -1.0, {"rtol": 2.1}, True),
+    ],
+)
+def test_numbers_are_close_by_a_share_or_by_an_amount(value, other, options, are_close, dtype):
+    beside = [2.0, 3.0]
+    for place in range(3):
+        values, others = beside.copy(), beside.copy()
+        values.insert(place, value)
+        others.insert(place, other)
+        assert all_close(np.array(values, dtype), np.array(others, dtype), **options) is are_close
+
+
+def test_types_that_differ_are_compared_by_their_numbers():
+    assert all_close(np.float32([1, 2]), np.array([1.0, 2.0]))
+    assert not all_close(np.float32([1, 2]), np.array([1.0, 2.1]))
+    assert all_close(np.array([1.0, 2.0]), np.float32([1, 2]))
+    assert all_close(np.array([1, 2]), np.float32([1, 2]))
+    assert not all_close(np.array(["1"]), np.array([b"1"]))
+    assert all_close(np.zeros((0, 2)), np.zeros((0, 2)))

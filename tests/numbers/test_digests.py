@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smdebug.numbers.digests import WORDS_IN_A_BLOCK, content_digest
+from smdebug.numbers.digests import WORDS_IN_A_BLOCK, block_weight, content_digest, finished, weights
 
 
 def test_equal_bytes_have_equal_digests_whatever_the_layout_in_memory():
@@ -54,3 +54,24 @@ def test_the_digest_is_the_same_in_every_version_of_this_library():
 
 GOLDEN = (-8843583762296730894, -2188758020921545911)
 EMPTY = (0, 6238072747940578789)
+
+
+def test_the_digest_of_several_blocks_is_the_same_in_every_version_too():
+    assert content_digest(np.arange(5 * WORDS_IN_A_BLOCK + 3, dtype="<u4")) == GOLDEN_OF_BLOCKS
+    assert content_digest(np.arange(11, dtype=np.uint8)) == GOLDEN_OF_BYTES
+
+
+GOLDEN_OF_BLOCKS = (-1703874318692186789, 2939108701067015767)
+GOLDEN_OF_BYTES = (8447078421050908269, 6871224506081856468)
+
+
+def test_weights_and_sums_are_the_same_on_every_device():
+    """A GPU multiplies with copies of them."""
+    assert weights(2).tolist() == [16294208416658607535, 7960286522194355701]
+    assert weights(WORDS_IN_A_BLOCK)[-1] == 1391038490065136735
+    assert (block_weight(0), block_weight(3)) == (15172350692208530253, 837255238660285985)
+    assert finished(2**64 - 5, 7) == 1346066267577507599
+    assert content_digest(np.full(6 * WORDS_IN_A_BLOCK, -1)) == GOLDEN_OF_ONES
+
+
+GOLDEN_OF_ONES = (-6640446310923750362, 359114319684937115)

@@ -109,3 +109,117 @@ def test_a_mask_says_more_than_an_id():
 def test_of_many_tokens_the_first_rows_are_compared():
     ids = np.random.default_rng(2).integers(2, 50, (40, MAX_TOKENS // 16))
     assert facts(ids[:, 1:], ids)["counted"] == MAX_TOKENS - 16
+
+
+WORDS = np.arange(2, 14).reshape(2, 6)
+
+
+@pytest.mark.parametrize(
+    ("ids", "columns", "is_compared"),
+    [
+        (np.arange(2, 18).reshape(4, 4), 4, True),
+        (np.arange(2, 17).reshape(5, 3), 3, False),
+        (WORDS, 6, True),
+        (WORDS, 5, True),
+        (WORDS, 4, True),
+        (WORDS, 3, False),
+        (WORDS, 7, False),
+        (np.where(WORDS > 2, 0, 1), 6, False),
+        (np.where(WORDS > 2, 0, 2), 6, True),
+        (WORDS - 3, 6, False),
+        (WORDS - 2, 6, True),
+        (WORDS.astype(np.uint8), 6, True),
+        (np.zeros((0, 6), int), 6, False),
+        (WORDS[None], 6, False),
+    ],
+)
+def test_ids_have_rows_of_four_tokens_and_labels_about_as_many(ids, columns, is_compared):
+    labels = np.arange(max(1, len(ids)) * columns)
+    assert (token_facts(labels, [ids], None) is not None) == is_compared
+
+
+def test_labels_that_do_not_fill_the_rows_are_not_compared():
+    assert token_facts(np.arange(11), [WORDS], None) is None
+
+
+@pytest.mark.parametrize(("counted", "is_compared"), [(8, True), (7, False)])
+def test_eight_labels_are_enough(counted, is_compared):
+    labels = np.where(np.arange(12) < counted, WORDS.reshape(-1), -1)
+    assert (token_facts(labels, [WORDS], None) is not None) == is_compared
+
+
+def test_a_class_that_is_ignored_does_not_count_also_if_it_is_the_first():
+    labels = np.arange(12)
+    assert token_facts(labels, [WORDS], 0)["counted"] == 11
+    assert token_facts(labels, [WORDS], 5)["counted"] == 11
+    assert token_facts(labels, [WORDS], -1)["counted"] == 12
+    assert token_facts(labels, [WORDS], None)["counted"] == 12
+
+
+def test_shares_of_equal_tokens_are_of_the_labels_that_have_one():
+    labels = WORDS.copy()
+    labels[:, :2] = -1
+    labels[0, 2] = 99
+    assert token_facts(labels.reshape(-1), [WORDS], None) == {"equal": [0.875, 0.0, 0.0], "counted": 8}
+    shifted = np.concatenate([WORDS[:, 1:], [[50], [51]]], axis=1)
+    assert token_facts(shifted.reshape(-1), [WORDS], None)["equal"] == [0.0, 1.0, 0.0]
+    third = np.where(np.arange(12) % 3 == 0, WORDS.reshape(-1), 99)
+    assert token_facts(third, [WORDS], None)["equal"][0] == 0.333333
+
+
+def test_the_input_whose_next_tokens_are_the_labels_comes_before_one_that_they_repeat():
+    labels = np.concatenate([WORDS[:, 1:], [[50], [51]]], axis=1)
+    for inputs in ([labels, WORDS], [WORDS, labels]):
+        assert token_facts(labels.reshape(-1), inputs, None)["equal"] == [0.0, 1.0, 0.0]
+
+
+def test_one_row_of_tokens_that_is_longer_than_the_limit_is_compared():
+    ids = np.random.default_rng(3).integers(2, 50, (2, MAX_TOKENS + 1))
+    assert facts(ids, ids)["counted"] == MAX_TOKENS + 1
+    assert MAX_TOKENS == 4096
+
+
+def texts(*lengths, end=0, columns=6):
+    ids = np.arange(2, 2 + len(lengths) * columns).reshape(len(lengths), columns)
+    mask = (np.array(lengths)[:, None] > np.arange(columns)).astype(int)
+    ids[mask == 0] = end
+    for row, length in enumerate(lengths):
+        ids[row, length - 1] = end
+    return ids, mask
+
+
+@pytest.mark.parametrize(
+    ("lengths", "ends"), [((3, 6), 1), ((2, 6), None), ((5, 4), 2), ((6, 5), 1), ((2, 3, 4), 2)]
+)
+def test_texts_of_three_tokens_that_end_before_their_row_have_ends(lengths, ends):
+    ids, mask = texts(*lengths)
+    assert facts(ids[:, 1:], ids, mask).get("ends") == ends
+
+
+def test_padding_before_the_text_has_no_ends():
+    ids, mask = texts(4, 5)
+    found = facts(ids[:, ::-1][:, 1:], ids[:, ::-1].copy(), mask[:, ::-1].copy())
+    assert set(found) == {"equal", "counted", "padding"}
+
+
+@pytest.mark.parametrize(
+    ("given", "is_mask"),
+    [
+        (MASK, True),
+        (np.vstack([MASK, MASK]), True),
+        (MASK[:4], False),
+        (MASK[:, :11], False),
+        (MASK[None], False),
+        (np.where(MASK == 1, 1, -1), False),
+        (np.zeros_like(MASK), False),
+    ],
+)
+def test_a_mask_has_the_shape_of_the_tokens(given, is_mask):
+    assert ("padding" in facts(NEXT, IDS, given)) == is_mask
+
+
+def test_a_row_that_is_all_padding_is_one_of_padding():
+    ids = np.concatenate([PADDED, np.zeros((1, 12), int)])
+    found = token_facts(ids[:, 1:].reshape(-1), (ids,), None, 0)
+    assert found["padding"] == pytest.approx((12 + 11) / 66, abs=1e-6)
+    assert "padding_id" not in token_facts(ids[:, 1:].reshape(-1), (ids,), None, 77)

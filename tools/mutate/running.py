@@ -171,7 +171,7 @@ class Copy:
     def trace(self, tests: Sequence[str]) -> dict[str, Any]:
         """Run tests of one file and return which lines each executes, its seconds and those that failed.
 
-        Each has a process of its own: what one of them has left in a cache, or in a fixture of the file, would
+        Each has a process of its own: what one has left in a cache, or in a fixture of the file, would
         be executed by that one alone.
         """
         seconds: dict[str, float] = {}

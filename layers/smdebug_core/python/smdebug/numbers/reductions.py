@@ -30,7 +30,7 @@ COLON_INDEX = re.compile(r":\d+")
 # 32k float64 are 256 KB: block and copy stay in the cache of one core.
 _BLOCK = 1 << 15
 # Up to here the sum in the tensor's own type costs little and is tried first: see `_as_before`.
-_SMALL = 1 << 8
+_SMALL = 256
 _NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float16): np.dtype(np.float32),
     np.dtype(np.float32): np.dtype(np.float64),

@@ -97,9 +97,11 @@ def constant_cost(targets: NDArray[np.floating[Any]], knee: float = 0.0, scale: 
     An error below `knee` counts as half its square over the knee, and all are multiplied with `scale`. The
     constant is the median of the column, or its mean where that costs less. None without finite targets.
     """
+    if not targets.size:
+        return None
     rows = targets.reshape(len(targets), -1) if targets.ndim else targets.reshape(1, 1)
     rows = rows[:: max(1, rows.size // MAX_COMPARED)].astype(np.float64)
-    if not rows.size or not np.isfinite(rows).all():
+    if not np.isfinite(rows).all():
         return None
     constants = (np.median(rows, 0), rows.mean(0))
     costs = [_absolute(rows - constant, knee).mean(0) for constant in constants]
