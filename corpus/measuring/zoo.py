@@ -59,6 +59,8 @@ MODULES = (
     "arguments.scores_held_out_torch",
     "arguments.samplers_torch",
     "arguments.samplers_held_out_torch",
+    "arguments.divisors_torch",
+    "arguments.divisors_held_out_torch",
     "fit_keras",
     "trees_xgboost",
     "steps_jax",

@@ -28,8 +28,10 @@ _RESET = (
 class AccumulationScale(DefaultRule):
     """Fires when several backward passes make one step, and the loss is not divided by their number.
 
-    Also where it is divided by it twice, or by it once where gradients are reset between the passes. Passes
-    through one graph, as of the losses of several tasks, are not those of micro-batches.
+    Also where it is divided by it twice, by it once where gradients are reset between the passes, or by a
+    number of accumulated losses that no step has: the training's own name for that number is read, such as
+    `accumulation_steps`. Passes through one graph, as of the losses of several tasks, are not those of
+    micro-batches.
     """
 
     cause = "accumulation scale"
@@ -50,6 +52,9 @@ class AccumulationScale(DefaultRule):
         self.passes = 0
         self.scale: float | None = None
         self.others: dict[str, list[int]] = {}
+        self.wanted: dict[str, Any] = {}
+        """What the training calls the number of losses that it divides by, and that number."""
+        self.most_passes = 0
 
     def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
@@ -57,6 +62,7 @@ class AccumulationScale(DefaultRule):
         if loss and loss.get("terms"):
             self.factor = loss.get("factor")
             self.is_sum = loss["terms"][0].get("reduction") == "sum"
+        self.wanted = (loss or {}).get("accumulates") or {}
         passes = facts.get("backward_passes")
         if not facts.get("optimizer_steps") or not passes or self.factor is None:
             self.looked = False
@@ -70,6 +76,7 @@ class AccumulationScale(DefaultRule):
         # The passes of steps that a scaler skipped are counted with those of the next step.
         before, self.passes = self.passes, passes
         scale_before, self.scale = self.scale, facts.get("loss_scale")
+        self.most_passes = max(self.most_passes, passes)
         yield from self._others(seen, passes, passes == before)
         # Losses of one forward pass are those of several tasks; after a reset, nothing is added up.
         is_another_use = facts.get("passes_share_graph") or facts.get("reset_between_passes")
@@ -106,7 +113,11 @@ class AccumulationScale(DefaultRule):
         factor = math.nan if self.is_sum else abs(self.factor or 1.0)
         is_twice = passes >= LEAST_PASSES and abs(factor * passes**2 - 1) < EXACT
         is_once = passes >= LEAST_PASSES and abs(factor * passes - 1) < EXACT
-        now = {"twice": is_twice, "reset": is_once and seen.facts.get("reset_between_passes") is True}
+        now = {
+            "twice": is_twice,
+            "reset": is_once and seen.facts.get("reset_between_passes") is True,
+            "too few": self.most_passes < self.wanted.get("number", 0),
+        }
         self.others = {
             name: [*self.others.get(name, ()), seen.step][:REPEATS]
             for name, is_so in now.items()
@@ -114,6 +125,9 @@ class AccumulationScale(DefaultRule):
         }
         for name, steps in self.others.items():
             if len(steps) < REPEATS:
+                continue
+            if name == "too few":
+                yield self._too_few(passes, steps[0])
                 continue
             is_divided_twice = name == "twice"
             what = (
@@ -140,3 +154,26 @@ class AccumulationScale(DefaultRule):
                 ),
                 advice=(_ONCE if is_divided_twice else _RESET,),
             )
+
+    def _too_few(self, passes: int, since: int) -> Finding:
+        name, number = self.wanted["name"], self.wanted["number"]
+        after = "each backward pass" if passes == 1 else f"{passes} backward passes"
+        return self.finding(
+            f"The loss is divided by {name}, which is {number}, and the optimizer makes a step after {after}",
+            since=since,
+            tensor="loss",
+            statistic="backward passes divided by the number of accumulated losses",
+            value=passes / number,
+            limit=1.0,
+            title=(
+                "The loss is divided, but nothing accumulates"
+                if passes == 1
+                else "Fewer losses accumulate than they are divided by"
+            ),
+            why=(f"{passes} divided by {number} is {passes / number:.3g}; a mean would have 1",),
+            advice=(
+                f"Call optimizer.step() and optimizer.zero_grad() after every {number} batches only, as if "
+                f"(number + 1) % {name} == 0 says, or do not divide the loss.",
+                "With Accelerate, write the body of the loop within accelerator.accumulate(model).",
+            ),
+        )

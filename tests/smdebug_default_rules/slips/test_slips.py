@@ -77,9 +77,11 @@ def test_targets_lie_within_reach_of_the_last_layer(steps, found):
     assert values == ["targets out of reach"] * found
 
 
-def passes(count, factor, reset=False, steps=3):
+def passes(count, factor, reset=False, steps=3, wanted=None):
     """Steps of so many backward passes whose losses are multiplied by a factor."""
     made = Steps()
+    if wanted:
+        made.facts["loss"]["accumulates"] = {"name": "accum_steps", "number": wanted}
     made.facts["backward_passes"] = count
     made.facts["loss"]["factor"] = factor
     if reset:
@@ -97,11 +99,27 @@ def passes(count, factor, reset=False, steps=3):
         (passes(2, 1 / 4), None),  # half of a squared error, over two passes
         (passes(2, 1.0, reset=True), None),  # sharpness-aware minimisation
         (passes(8, 1 / 64, steps=1), None),
+        (passes(1, 1 / 8, wanted=8), "The loss is divided, but nothing accumulates"),
+        (passes(4, 1 / 8, wanted=8), "Fewer losses accumulate than they are divided by"),
+        (passes(8, 1 / 8, wanted=8), None),
+        (passes(16, 1 / 8, wanted=8), None),  # two losses of each batch
+        (passes(1, 1 / 8), None),  # a loss may be divided by 8 for another reason
+        (passes(1, 1 / 8, steps=1, wanted=8), None),
     ],
 )
 def test_losses_that_accumulate_are_divided_once_and_kept(steps, title):
     titles = {finding.title for _, finding in steps.evaluate("AccumulationScale")}
     assert titles == ({title} if title else set())
+
+
+def test_the_last_losses_of_an_epoch_may_be_fewer():
+    """A saved step may be the last of an epoch again and again, and the first ones are not."""
+    made = Steps()
+    made.facts["loss"] |= {"factor": 1 / 8, "accumulates": {"name": "accum_steps", "number": 8}}
+    for count in (8, 2, 2, 2):
+        made.facts["backward_passes"] = count
+        made.write()
+    assert not list(made.evaluate("AccumulationScale"))
 
 
 def half(size=1e-6, zeros=0.3, autocast="float16", factor=1.0, scale=None, steps=4):

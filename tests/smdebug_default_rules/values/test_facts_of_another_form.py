@@ -60,6 +60,7 @@ CLASSES = {
     "normalised": {"axis": 0, "length": 32},
 }
 LOSS = {
+    "accumulates": {"name": "accumulation_steps", "number": 8},
     "factor": 1.0,
     "value": 0.7,
     "broadcast": [32, 32],

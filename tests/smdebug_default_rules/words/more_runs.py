@@ -412,6 +412,8 @@ RUNS = [
     ("LossInput", lambda: slips.ending("Sigmoid", means=[5.5], lowest=1.0, highest=10.0)),
     ("AccumulationScale", lambda: slips.passes(8, 1 / 64)),
     ("AccumulationScale", lambda: slips.passes(4, 1 / 4, reset=True)),
+    ("AccumulationScale", lambda: slips.passes(1, 1 / 8, wanted=8)),
+    ("AccumulationScale", lambda: slips.passes(4, 1 / 8, wanted=8)),
     ("LossScale", slips.half),
     *[("LabelBalance", run) for run in (slips.ordered, ordered)],
     ("StuckLoss", lambda: slips.zeros(*[1e-9] * 24)),

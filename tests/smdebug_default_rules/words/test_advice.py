@@ -481,6 +481,16 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("1 of 4 batches has an effect on the step",),
             "Call optimizer.zero_grad() once per step, after optimizer.step(),",
         ),
+        (
+            "The loss is divided, but nothing accumulates",
+            ("1 divided by 8 is 0.125; a mean would have 1",),
+            "Call optimizer.step() and optimizer.zero_grad() after every 8 batches only",
+        ),
+        (
+            "Fewer losses accumulate than they are divided by",
+            ("4 divided by 8 is 0.5; a mean would have 1",),
+            "Call optimizer.step() and optimizer.zero_grad() after every 8 batches only",
+        ),
     ],
     "ComputePrecision": [
         (

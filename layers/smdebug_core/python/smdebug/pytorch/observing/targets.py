@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
 from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts, weight_facts
 from smdebug.numbers.tokens import token_facts
+from smdebug.pytorch.graphs.named_divisor import named_divisor
 from smdebug.pytorch.graphs.positives import equal_positives
 from smdebug.pytorch.observing.loss_graph import CROSS_ENTROPY, LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
@@ -56,11 +57,13 @@ def loss_facts(
     value = _copied(loss.detach()) if graph.is_whole else None
     facts = partial(_facts, graph.factor, graph.broadcast, terms, value, revealed, tokens, attention)
     positives = _positives(loss, graph)
-    if graph.idle or codes is not None or positives is not None:
-        idle = {"idle": graph.idle} if graph.idle else {}
+    more: Facts = {"idle": graph.idle} if graph.idle else {}
+    if (divisor := named_divisor(loss)) is not None:
+        more["accumulates"] = divisor._asdict()
+    if more or codes is not None or positives is not None:
         return lambda: {
             **facts(),
-            **idle,
+            **more,
             **({} if codes is None else codes()),
             **({} if positives is None else {"positives": positives()}),
         }

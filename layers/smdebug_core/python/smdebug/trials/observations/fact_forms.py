@@ -178,6 +178,7 @@ TERM = record(
     weights=every(number),
 )
 LOSS = record(
+    accumulates=whole(name=text, number=some),
     attention=record(
         "count",
         "lengths",
