@@ -24,7 +24,11 @@ ROOMS = {
         [f"{_LIBRARY}/saving"],
         ["tests/saving", "tests/faults", "tests/companion", "tests/sinks", "tests/secrets/test_places.py"],
     ),
-    "trials": Room([f"{_LIBRARY}/trials", f"{_LIBRARY}/numbers"], ["tests/trials", "tests/numbers"]),
+    "trials": Room(
+        [f"{_LIBRARY}/trials", f"{_LIBRARY}/numbers"],
+        # what was logged is read where it is written
+        ["tests/trials", "tests/numbers", "tests/saving/logged"],
+    ),
     "diagnosis": Room([f"{_LIBRARY}/diagnosis"], ["tests/diagnosis"]),
     "functions": Room(
         ["functions"],

@@ -2,7 +2,14 @@
 
 import pytest
 
-from smdebug.trials.observations.worker_parts import WorkerParts, by_tensor, part_in_words
+from smdebug.trials.observations.worker_parts import (
+    Part,
+    Share,
+    WorkerParts,
+    by_tensor,
+    part_in_words,
+    shares_of,
+)
 
 HELD, OTHER = (1, 2), (3, 4)
 
@@ -136,3 +143,105 @@ def test_a_part_is_named_by_its_place_along_each_dimension_that_splits_the_tenso
 )
 def test_a_tensor_that_no_fact_calls_split_is_whole(facts):
     assert part_in_words(facts, "w") is None
+
+
+SHARDED = {**group([1, 0], [0, None]), "shapes": [[4, 3]]}
+
+
+def test_a_worker_holds_a_share_of_each_sharded_tensor():
+    assert shares_of({"parts": [SHARDED]}) == {
+        "w": Share(mesh=0, place=(("dp", 1),), of=2, words="2 of 2 along dp", shape=(4, 3))
+    }
+    over_both = {**group([1, 0], [0, 1], first=4, tensors=["w", "v"]), "sizes": [2, 3], "shapes": [[4], []]}
+    found = shares_of({"parts": [over_both]})
+    assert found["v"] == Share(4, (("dp", 1), ("tp", 0)), 6, "2 of 2 along dp and 1 of 3 along tp", ())
+    assert found["w"].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"splits": [None, None]},
+        {"shapes": None},
+        {"tensors": None},
+        {"sizes": [2]},
+        {"sizes": [2, 2, 2]},
+        {"sizes": [2.0, 2]},
+        {"sizes": ["2", 2]},
+        {"first_rank": "0"},
+        {"mesh": None},
+        {"mesh": ["dp"]},
+        {"at": [1, None]},
+        {"at": [1]},
+        {"splits": None},
+        {"splits": [0]},
+        {"own_rows": None},
+        {"own_rows": [True]},
+        {"shapes": [None]},
+        {"shapes": [[4, "3"]]},
+        {"shapes": [(4, 3)]},
+        {"tensors": [7]},
+        {"tensors": []},
+    ],
+)
+def test_parts_of_another_form_are_no_shares_and_hide_no_other(change):
+    other = {**SHARDED, "tensors": ["v"]}
+    assert list(shares_of({"parts": [{**SHARDED, **change}, other]})) == ["v"]
+    assert shares_of({"parts": {**SHARDED, **change}}) == {}
+    assert shares_of({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("w", {}, "2 of 2 along dp"),
+        ("gradient/w", {}, "2 of 2 along dp"),
+        ("update/w", {}, "2 of 2 along dp"),
+        ("v", {}, None),
+        ("w", {"splits": [0, 1]}, "2 of 2 along dp and 1 of 2 along tp"),
+        ("w", {"splits": [None, None]}, None),
+        ("w", {"sizes": [2]}, None),
+        ("w", {"mesh": ["", "tp"]}, "2 of 2 along dimension 0"),
+        ("w", {"own_rows": [None, None]}, "2 of 2 along dp"),
+    ],
+)
+def test_a_part_is_named_by_its_place(name, change, words):
+    assert part_in_words({"parts": [{**SHARDED, **change}]}, name) == words
+    assert part_in_words({"parts": [{"mesh": 3}, {**SHARDED, **change}]}, name) == words
+
+
+@pytest.mark.parametrize(
+    ("own_rows", "rows"),
+    [
+        ((True, False), (("dp", 1),)),
+        ((False, False), ()),
+        ((True, True), (("dp", 1), ("tp", 0))),
+        ((True, None), None),
+        ((True, 1), None),
+    ],
+)
+def test_a_worker_trains_on_the_rows_of_its_place(own_rows, rows):
+    known = WorkerParts.of_layout({"parts": [group([1, 0], [0, None], own_rows=own_rows)]}, {"w": HELD})
+    assert known.rows == rows
+    assert known.parts == {"w": Part(0, (("dp", 1),), HELD)}
+
+
+def test_rows_are_unknown_if_one_mesh_does_not_say_them():
+    of_form, of_none = group([1, 0], [0, None]), {"mesh": 3}
+    for groups in ([of_form, of_none], [of_none, of_form]):
+        known = WorkerParts.of_layout({"parts": groups}, {"w": HELD})
+        assert known.rows is None
+        assert list(known.parts) == ["w"]
+    assert WorkerParts.of_layout({"parts": "none"}, {}) == WorkerParts({}, ())
+
+
+def test_a_part_without_a_digest_is_not_compared():
+    parts = WorkerParts.of_layout(
+        {"parts": [group([1, 0], [0, None], tensors=["w", "v", "u", 3])]}, {"w": (0, 0), "v": (0, 1), 3: HELD}
+    ).parts
+    assert list(parts) == ["v"]
+
+
+def test_the_most_frequent_content_comes_first():
+    differing = holding([HELD, OTHER, OTHER, OTHER], [None, None]).differing
+    assert differing == {(): [["worker_1", "worker_2", "worker_3"], ["worker_0"]]}
