@@ -35,7 +35,11 @@ ROOMS = {
         ["tests/functions", "tests/backtesting/deployed"],
         {"functions/custom_rules/child.py": "tests/functions/custom_rules/"},
     ),
-    "ui": Room([f"{_LIBRARY}/ui"], ["tests/ui"]),
+    "ui": Room(
+        [f"{_LIBRARY}/ui"],
+        # a report is the page with its answers in one file
+        ["tests/ui", "tests/reports/test_report.py", "tests/cli/runs/test_ui.py"],
+    ),
     "default-rules": Room(["rules/smdebug_default_rules"], ["tests/smdebug_default_rules"]),
     "backtesting": Room([f"{_LIBRARY}/backtesting"], ["tests/backtesting"]),
     "importing": Room([f"{_LIBRARY}/importing"], ["tests/importing"]),

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import smdebug
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.runs import open_run
 from smdebug.ui.agents.answers import around_answer
-from smdebug.ui.agents.around import changed_tensors, scalars_near, window_at, window_of
+from smdebug.ui.agents.around import (
+    ChangedTensor,
+    Window,
+    changed_facts,
+    changed_tensors,
+    scalars_near,
+    window_at,
+    window_of,
+)
 from smdebug.ui.agents.bounding import text_of, tokens
 from smdebug.ui.agents.tools import Opened
 from tests.rules.made_runs import MadeRun
@@ -109,3 +120,155 @@ def test_the_answer_is_below_two_thousand_tokens_however_large_the_run_is(tmp_pa
     assert tokens(text_of(answer)) < 2000
     assert 5 <= len(answer["tensors"]) < 40
     assert answer["cut"] == [f"tensors: {len(answer['tensors'])} of 300"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "step", "before", "after"),
+    [
+        ([0, 10], 0, (0,), (10,)),
+        ([0, 10], 10, (0,), (10,)),
+        ([0, 10], 99, (0,), (10,)),
+        ([7], 0, (), (7,)),
+        ([7], 99, (), (7,)),
+        ([], 5, (), ()),
+        (list(range(10)), 5, (2, 3, 4), (5, 6, 7)),
+        (list(range(10)), 1, (0,), (1, 2, 3)),
+    ],
+)
+def test_a_window_has_three_steps_on_each_side_if_there_are_so_many(steps, step, before, after):
+    assert window_of(steps, step) == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "non_finite", "size"),
+    [
+        (1.0, 4.0, 0, math.log(4)),
+        (4.0, 1.0, 0, math.log(4)),
+        (1.0, 4.0, 2, math.inf),
+        (0.0, 4.0, 0, math.inf),
+        (1.0, 0.0, 0, math.inf),
+        (None, 4.0, 0, math.inf),
+        (1.0, None, 0, math.inf),
+    ],
+)
+def test_a_change_has_a_size_and_is_infinite_from_or_to_nothing(before, after, non_finite, size):
+    change = ChangedTensor("gradients", "w", before, after, 7, non_finite)
+    assert change.size == pytest.approx(size)
+    answer = {"kind": "gradients", "tensor": "w", "at": 7, "rms": [before, after]}
+    if before and after:
+        answer["times"] = after / before
+    if non_finite:
+        answer["non_finite"] = non_finite
+    assert change.to_dict() == answer
+
+
+def changes(tmp_path, rows, step):
+    """The changes of one gradient whose values at each step are given."""
+    run = MadeRun(tmp_path / "run", collections=WEIGHTS)
+    for at, values in enumerate(rows):
+        run.save(at, {"loss": np.array(1.0), **({} if values is None else {"gradient/w": np.array(values)})})
+    run.end()
+    trial = open_run(tmp_path / "run")
+    return [(each.before, each.after, each.step) for each in changed_tensors(trial, window_at(trial, step))]
+
+
+NAN = [np.nan, np.nan]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([[1.0], [1.0], [1.49]], []),
+        ([[1.0], [1.0], [1.5]], [(1.0, 1.5, 2)]),
+        ([[1.0], [1.0], [1 / 1.49]], []),
+        ([[1.5], [1.5], [1.0]], [(1.5, 1.0, 2)]),
+        ([[0.0], [0.0], [0.0]], []),
+        ([[0.0], [0.0], [1e-6]], [(0.0, pytest.approx(1e-6), 2)]),
+        ([[2.0], [2.0], [0.0]], [(2.0, 0.0, 2)]),
+        ([[1.0], [7.0], [4.0]], []),
+        ([[1.0], [1.0], [4.0], [9.0], [2.0]], [(1.0, 9.0, 3)]),
+        ([[1.0], [1.0], [9.0], [4.0], [9.0]], [(1.0, 9.0, 2)]),
+        ([NAN, NAN, NAN], []),
+        ([NAN, NAN, [1.0]], []),
+        ([[1.0], [1.0], NAN], [(1.0, None, 2)]),
+        ([[1.0], NAN, [4.0]], [(1.0, 4.0, 2)]),
+        ([None, None, [4.0]], []),
+        ([[1.0], None, [4.0]], [(1.0, 4.0, 2)]),
+        ([None, [1.0], [4.0]], [(1.0, 4.0, 2)]),
+    ],
+)
+def test_a_tensor_has_changed_by_half_or_more_of_what_it_was(rows, found, tmp_path):
+    assert changes(tmp_path, rows, 2) == found
+
+
+def test_what_a_tensor_usually_was_is_the_median_of_the_steps_before(tmp_path):
+    assert changes(tmp_path, [[1.0], [5.0], [2.0], [8.0]], 3) == [(2.0, 8.0, 3)]
+
+
+def test_nothing_has_changed_in_a_run_of_one_step(tmp_path):
+    assert changes(tmp_path, [[1.0]], 0) == []
+
+
+def test_the_larger_change_comes_first_and_what_broke_earlier_before_what_broke_later(tmp_path):
+    run = MadeRun(tmp_path / "run", collections=WEIGHTS)
+    for step in range(5):
+        later = step >= 3
+        run.save(
+            step,
+            {
+                "loss": np.array(1.0),
+                "gradient/late": np.array([np.nan if step >= 4 else 1.0, 1.0]),
+                "gradient/early": np.array([np.nan if later else 1.0, 1.0]),
+                "gradient/much": np.array([0.01 if later else 1.0]),
+                "gradient/some": np.array([10.0 if later else 1.0]),
+            },
+        )
+    run.end()
+    trial = open_run(tmp_path / "run")
+    found = [each.tensor.partition("/")[2] for each in changed_tensors(trial, window_at(trial, 3))]
+    assert found == ["early", "late", "much", "some"]
+
+
+def test_a_run_of_nothing_has_no_steps_to_compare(tmp_path):
+    MadeRun(tmp_path / "run", collections=WEIGHTS).end()
+    with pytest.raises(SMDebugValueError, match="Nothing was saved yet"):
+        window_at(open_run(tmp_path / "run"), 0)
+
+
+class Told:
+    """A trial whose facts are given, by step."""
+
+    def __init__(self, *facts):
+        self.observations = self
+        self._facts = facts
+
+    def judged(self, step):
+        if self._facts[step] is None:
+            raise SMDebugError("It is damaged")
+        return SimpleNamespace(facts=self._facts[step])
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ([{"a": 1}, {"a": 1}, {"a": 2}], [("a", 1, 2)]),
+        ([{"a": 1}, {"a": 1}, {"a": 1}], []),
+        ([{"a": 3}, {"a": 1}, {"a": 2}], []),
+        ([{"b": 1}, {"a": 1}, {"a": 2}], []),
+        ([{"a": 1}, {"b": 1}, {"a": 2}], []),
+        ([{"a": 1}, {"a": 1}, {"b": 2}], []),
+        ([{"layout": 1}, {"layout": 1}, {"layout": 2}], []),
+        ([{"a": 1}, {"a": 1}, None], []),
+        ([None, {"a": 1}, {"a": 2}], []),
+        ([{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 2, "b": 3}], [("a", 1, 2), ("b", 1, 3)]),
+    ],
+)
+def test_facts_that_were_the_same_before_and_differ_at_the_step_have_changed(facts, found):
+    assert changed_facts(Told(*facts), Window((0, 1), (2,))) == found
+
+
+def test_one_step_before_says_nothing_of_what_is_usual():
+    told = Told({"a": 1}, {"a": 2})
+    assert changed_facts(told, Window((0,), (1,))) == []
+    assert changed_facts(told, Window((), (1,))) == []
+    assert changed_facts(told, Window((0,), ())) == []
