@@ -235,7 +235,7 @@ def test_a_run_of_nothing_has_no_steps_to_compare(tmp_path):
         window_at(open_run(tmp_path / "run"), 0)
 
 
-class Told:
+class RunOfFacts:
     """A trial whose facts are given, by step."""
 
     def __init__(self, *facts):
@@ -264,11 +264,11 @@ class Told:
     ],
 )
 def test_facts_that_were_the_same_before_and_differ_at_the_step_have_changed(facts, found):
-    assert changed_facts(Told(*facts), Window((0, 1), (2,))) == found
+    assert changed_facts(RunOfFacts(*facts), Window((0, 1), (2,))) == found
 
 
 def test_one_step_before_says_nothing_of_what_is_usual():
-    told = Told({"a": 1}, {"a": 2})
-    assert changed_facts(told, Window((0,), (1,))) == []
-    assert changed_facts(told, Window((), (1,))) == []
-    assert changed_facts(told, Window((0,), ())) == []
+    trial = RunOfFacts({"a": 1}, {"a": 2})
+    assert changed_facts(trial, Window((0,), (1,))) == []
+    assert changed_facts(trial, Window((), (1,))) == []
+    assert changed_facts(trial, Window((0,), ())) == []
