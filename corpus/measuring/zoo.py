@@ -61,6 +61,8 @@ MODULES = (
     "arguments.samplers_held_out_torch",
     "arguments.divisors_torch",
     "arguments.divisors_held_out_torch",
+    "arguments.rectified_torch",
+    "arguments.rectified_held_out_torch",
     "fit_keras",
     "trees_xgboost",
     "steps_jax",

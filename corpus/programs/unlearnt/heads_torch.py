@@ -138,3 +138,27 @@ def adapters_in_a_model_that_is_random_throughout(seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault(
+    "adapter",
+    layer("classifier"),
+    visible_from=60,
+    onset=0,
+    source="optimizer of all parameters, of which those of the new head are frozen",
+    held_out=False,
+)
+def new_head_that_an_optimizer_has_in_vain(seed: int, faulty: bool) -> None:
+    torch.manual_seed(seed)
+    model = trained(seed)
+    model.classifier = nn.Linear(64, 2)
+    nn.init.normal_(model.classifier.weight, std=0.02)
+    nn.init.zeros_(model.classifier.bias)
+    model = with_adapters(model)
+    model.classifier.requires_grad_(not faulty)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    for some, expected in batches(digits()[0], digits()[1] % 2, size=48, seed=seed, epochs=5):
+        loss = F.cross_entropy(model(some), expected)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

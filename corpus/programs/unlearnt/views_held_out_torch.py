@@ -115,3 +115,24 @@ def two_halves_of_one_image(seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault("repeated input", r".*", source="crops of one position", held_out=True)
+def signals_cut_at_the_same_place_twice(seed: int, faulty: bool) -> None:
+    """The similarities of rows to themselves are overwritten by an index."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(40, 64), nn.GELU(), nn.Linear(64, 16))
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    signals = torch.sin(torch.linspace(0, 12, 64) * (0.5 + torch.rand(1200, 1)) + torch.rand(1200, 1) * 6.3)
+    rows = torch.arange(64)
+    for (some,) in batches(signals, size=32, seed=seed, epochs=6):
+        first = int(torch.randint(24, (1,)))
+        second = first if faulty else int(torch.randint(24, (1,)))
+        both = torch.cat([some[:, first : first + 40], some[:, second : second + 40]])
+        codes = F.normalize(model(both if faulty else both + 0.05 * torch.randn_like(both)), dim=-1)
+        scores = (codes @ codes.t()).div(0.2)
+        scores[rows, rows] = float("-inf")
+        loss = F.cross_entropy(scores, (rows + 32) % 64)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -94,3 +94,20 @@ def as_many_rows_as_classes_and_shared_weights(seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault("repeated input", r".*", source="a transform that is called once for both views", held_out=False)
+def batch_of_one_view_twice(seed: int, faulty: bool) -> None:
+    """Both views are one batch, and each row's similarity to itself is overwritten."""
+    torch.manual_seed(seed)
+    model = encoder()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for (some,) in batches(digits()[0], size=48, seed=seed, epochs=6):
+        first = view(some)
+        codes = F.normalize(model(torch.cat([first, first if faulty else view(some)])), dim=1)
+        similarities = codes @ codes.T / 0.5
+        similarities.fill_diagonal_(-1e9)
+        loss = F.cross_entropy(similarities, torch.arange(96).roll(48))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -109,15 +109,16 @@ class RepeatedInput(DefaultRule):
                 )
             return
         yield from self._equal_batches(seen, name)
+        yield from self._equal_views(seen, name)
         few = sampler_weights.too_few(seen.facts)
         if few is None:
             self.few_since = None
-            yield from self._equal_rows(seen, name)
+            if not self.views:  # the rows that are there twice are those of both views
+                yield from self._equal_rows(seen, name)
         else:
             self.few_since = seen.step if self.few_since is None else self.few_since
             yield self.finding(since=self.few_since, tensor=name, **few)
         yield from self._equal_noise(seen)
-        yield from self._equal_views(seen, name)
         repeated_time.extend(self.time, seen)
         if time := repeated_time.found(self.time, seen):
             yield self._equal_times(time)

@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss import ignored_class, last_dropout, opponents, own_targets, turned_weights
+from smdebug_default_rules.loss import ignored_class, last_layer, opponents, own_targets, turned_weights
 from smdebug_default_rules.tensors import Modules
 
 _LOGITS = (
@@ -121,9 +121,9 @@ class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities instead of logits, or broadcast targets.
 
     Also for a softmax over the wrong axis, a single class, an error that is maximised, targets that the last
-    layer cannot return, a dropout after the last layer, targets that learn, weights that favour the frequent
-    class, a class that is left out, and for a generator and a discriminator that are told the same of what is
-    generated.
+    layer cannot return, a dropout or a ReLU after the last layer, targets that learn, weights that favour the
+    frequent class, a class that is left out, and for a generator and a discriminator that are told the same
+    of what is generated.
     """
 
     cause = "loss input"
@@ -163,8 +163,7 @@ class LossInput(DefaultRule):
         if len(seen.facts.get("optimizers") or ()) == 1:
             found |= _maximised(loss)
         found |= _out_of_reach(seen, loss, place)
-        if said := last_dropout.found(seen, loss, place):
-            found["dropout before the loss"] = _Problem(*said)
+        found |= {what: _Problem(*said) for what, said in last_layer.found(seen, loss, place)}
         self.since = {what: self.since.get(what, seen.step) for what in found}
         for what, problem in found.items():
             yield self.finding(

@@ -81,15 +81,14 @@ def found(
 
 
 def _frozen(table: Parameters) -> list[int]:
-    return where(table.is_weight & table.present & table.is_frozen & (table.owners < 0))
+    return where(table.is_weight & table.present & table.is_frozen)
 
 
 def _last(table: Parameters, adapted: Collection[int]) -> int | None:
     """The weight of the last layer, if it is frozen, as it was drawn, and all adapters come before it."""
     weights = where(table.is_weight & table.present)
     last = weights[-1] if len(weights) else None
-    is_frozen = last is not None and table.is_frozen[last] and table.owners[last] < 0
-    if last is None or not is_frozen or last in adapted or ON_PURPOSE.search(table.names[last]):
+    if last is None or not table.is_frozen[last] or last in adapted or ON_PURPOSE.search(table.names[last]):
         return None
     biases = [
         place

@@ -39,3 +39,11 @@ def test_views_of_which_some_differ_are_not_found():
 
 def test_steps_that_do_not_say_neither_count_nor_interrupt():
     assert found(compared(8, None, 8, None, 8)) == [(4, 0)]
+
+
+def test_rows_that_are_there_twice_as_both_views_are_not_reported_as_such():
+    run = compared(8, 8, 8)
+    rows = run.facts["shapes"][0][0]
+    run.facts["distinct_rows"] = rows // 2
+    run.write(steps=4)
+    assert {at.title for _, at in run.evaluate("RepeatedInput")} == {TITLE}

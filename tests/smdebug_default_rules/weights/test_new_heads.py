@@ -37,6 +37,13 @@ class Headed(Adapted):
         self.lasting["modules"].append([name.removeprefix("Net_"), "Linear", False])
         self.refresh()
 
+    def give_all_to_the_optimizer(self):
+        """As `AdamW(model.parameters())` does, frozen ones among them."""
+        self.lasting["optimizers"][0]["groups"][0]["parameters"] += [
+            name for name in self.kinds["parameters"] if name in self.lasting["frozen"]
+        ]
+        return self
+
     def refresh(self):
         super().refresh()
         parameters = self.kinds["parameters"]
@@ -74,6 +81,12 @@ def test_a_head_that_is_frozen_as_it_was_drawn_is_found_after_a_while(steps, apa
 )
 def test_heads_are_drawn_in_several_ways(changes):
     assert found(run(**changes)) == [(50, 0)]
+
+
+def test_an_optimizer_may_have_the_frozen_parameters_too():
+    made = Headed().give_all_to_the_optimizer().write(steps=9)
+    made.step = 50
+    assert found(made.write()) == [(50, 0)]
 
 
 def test_it_says_what_to_name():

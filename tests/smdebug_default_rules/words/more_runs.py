@@ -27,7 +27,7 @@ from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
 from tests.smdebug_default_rules.loss.test_ignored_class import left_out
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
-from tests.smdebug_default_rules.loss.test_last_dropout import dropped
+from tests.smdebug_default_rules.loss.test_last_layer import dropped, rectified
 from tests.smdebug_default_rules.loss.test_own_targets import moved
 from tests.smdebug_default_rules.loss.test_same_loss import same as unchanging
 from tests.smdebug_default_rules.loss.test_turned_weights import classes, positives
@@ -440,6 +440,7 @@ RUNS = [
     ("Adapters", headed),
     ("StuckLoss", lambda: unchanging(steps=62)),
     ("LossInput", dropped),
+    ("LossInput", lambda: rectified(criterion="binary cross entropy with logits")),
     ("GradientsNotReset", lambda: all_steps(3, lambda steps: steps.facts.update(gradients_were_used=True))),
     ("LabelBalance", lambda: drawn(64, 16, 16, kinds=[(100, 200), (200, 200)])),
     ("RepeatedInput", lambda: sampled(10)),

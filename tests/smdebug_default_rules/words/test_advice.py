@@ -126,6 +126,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             ("160 of 320 scores are 0",),
             "Put the dropout before the last linear layer,",
         ),
+        (
+            "ReLU before the loss",
+            ("152 of 320 scores are 0", "No label can be given a probability below 0.5"),
+            "Remove the ReLU before the loss,",
+        ),
     ],
     "GradientsNotReset": [
         (

@@ -67,6 +67,8 @@ def test_a_cross_entropy_of_probabilities_is_distinguished_from_one_of_scores():
     assert term_of(F.cross_entropy(torch.sigmoid(SCORES), LABELS)).given == "sigmoid"
     assert term_of(F.cross_entropy(F.log_softmax(SCORES, 1), LABELS)).given == "log-softmax"
     assert term_of(F.cross_entropy(model[0](SCORES), LABELS)).given == ""
+    assert term_of(F.cross_entropy(model[0](SCORES).relu(), LABELS)).given == "relu"
+    assert term_of(F.cross_entropy(model[0](SCORES.relu()), LABELS)).given == ""
 
 
 def test_a_negative_log_likelihood_without_a_logarithm_before_it_is_recognised():

@@ -29,6 +29,10 @@ def cosines(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return F.cosine_similarity(left[:, None], right[None], dim=-1)
 
 
+def _put(logits: torch.Tensor) -> None:
+    logits[ITSELF] = -1e9
+
+
 def counted(logits: torch.Tensor, targets: torch.Tensor) -> dict[str, int] | None:
     found = equal_positives(F.cross_entropy(logits, targets), targets, ROWS)
     return None if found is None else found()
@@ -48,6 +52,15 @@ def test_a_batch_of_both_views_is_compared_with_the_other_half():
         both = torch.cat([half, other])
         logits = (both @ both.T).masked_fill(ITSELF, float("-inf"))
         assert counted(logits, targets) == {"looked": LOOKED, "equal": equal}
+
+
+@pytest.mark.parametrize("leave_out", [lambda logits: logits.fill_diagonal_(-1e9), _put])
+def test_a_diagonal_may_be_written_in_place(leave_out):
+    targets = (torch.arange(ROWS) + ROWS // 2) % ROWS
+    both = torch.cat([codes()[: ROWS // 2]] * 2)
+    logits = both @ both.T / 0.1
+    leave_out(logits)
+    assert counted(logits, targets) == {"looked": LOOKED, "equal": LOOKED}
 
 
 def test_views_of_which_some_are_equal_are_counted():

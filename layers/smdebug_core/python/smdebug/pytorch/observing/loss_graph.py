@@ -67,7 +67,8 @@ _LAYERS = ("AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward
 _ENDINGS = ("SigmoidBackward0", "TanhBackward0", "SoftplusBackward0", "ReluBackward0")
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 RAW_OUTPUTS, PROBABILITIES = "raw outputs", "probabilities"
-_MADE_PROBABILITIES = {
+_MADE = {
+    "ReluBackward0": "relu",
     "SoftmaxBackward0": "softmax",
     "SigmoidBackward0": "sigmoid",
     "LogSoftmaxBackward0": "log-softmax",
@@ -99,7 +100,7 @@ class LossTerm(NamedTuple):
 
     criterion: str
     given: str
-    """What the criterion was given: `softmax`, `sigmoid`, `log-softmax`, or "" for anything else.
+    """What the criterion was given: `softmax`, `sigmoid`, `log-softmax`, `relu`, or "" for anything else.
 
     A negative log-likelihood without a logarithm before it was given `raw outputs` or `probabilities`.
     """
@@ -233,7 +234,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
     numbers = targets if targets is not None and targets.is_floating_point() else None
     if numbers is not None or criterion != CROSS_ENTROPY:
         targets = None
-    made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
+    made = _MADE.get(given.name(), "") if given is not None else ""
     weights = _saved(node, "_saved_weight" if criterion == CROSS_ENTROPY else "_saved_pos_weight")
     return LossTerm(
         criterion,
@@ -255,7 +256,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
 def _divergence_term(predictions: Any, reduction: str) -> LossTerm:
     result = _saved(predictions, "_saved_result")
     rows = int(result.shape[0]) if result is not None and result.dim() else 0
-    given = _MADE_PROBABILITIES[predictions.name()]
+    given = _MADE[predictions.name()]
     return LossTerm(DIVERGENCE, given, rows, 0, None, None, reduction or "none")
 
 
@@ -273,7 +274,7 @@ def _compared_term(node: Any, error: Compared) -> LossTerm:
         node = _before(node)
     return LossTerm(
         error.criterion,
-        _MADE_PROBABILITIES.get(node.name(), "") if node is not None else "",
+        _MADE.get(node.name(), "") if node is not None else "",
         error.rows,
         error.columns,
         None,

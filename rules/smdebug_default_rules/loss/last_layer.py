@@ -1,8 +1,8 @@
-"""A dropout after the last layer: the loss is given outputs of which many are set to zero."""
+"""A dropout or a ReLU after the last layer of a classifier: many of its scores are set to zero."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smdebug.trials.observations.one_step import ObservedStep
@@ -11,6 +11,8 @@ from smdebug_default_rules.tensors import Modules
 
 LEAST_ROWS, LEAST_ZEROS = 8, 0.03
 """Fewer zeros than this share of the outputs may be there by themselves."""
+RECTIFIED = "relu"
+"""What a criterion was given, if that is the result of a ReLU."""
 _CRITERIA = ("cross entropy", "binary cross entropy with logits")
 
 
@@ -23,7 +25,37 @@ class Said(NamedTuple):
     why: tuple[str, ...]
 
 
-def found(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> Said | None:
+def found(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> Iterator[tuple[str, Said]]:
+    """Yield what a classifier ends with instead of its last linear layer, and what to say of it."""
+    if said := _dropout(seen, loss, place):
+        yield "dropout before the loss", said
+    if said := _rectifier(seen, loss, place):
+        yield "ReLU before the loss", said
+
+
+def _rectifier(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> Said | None:
+    """Return what to say of a classifier without a score below zero."""
+    terms: Sequence[Mapping[str, Any]] = loss.get("terms") or []
+    term = next((each for each in terms if each.get("given") == RECTIFIED), None)
+    outputs = seen.statistics("outputs")
+    if term is None or term.get("criterion") not in _CRITERIA or in_batch.is_in_batch(terms):
+        return None
+    row = outputs.row(place) if outputs is not None and place in outputs else {}
+    is_binary = term["criterion"] != _CRITERIA[0]
+    return Said(
+        f"{term['criterion']} takes scores above and below 0, but got those of a ReLU, which sets each score "
+        "below 0 to 0: such a score has no gradient any more",
+        "ReLU before the loss",
+        "Remove the ReLU before the loss, often the end of the model's last block: give the loss what the "
+        "last linear layer returns.",
+        (
+            *([f"{int(row['zeros'])} of {int(row['count'])} scores are 0"] if row.get("min") == 0 else []),
+            *(["No label can be given a probability below 0.5"] if is_binary else []),
+        ),
+    )
+
+
+def _dropout(seen: ObservedStep, loss: Mapping[str, Any], place: str) -> Said | None:
     """Return what to say of a classifier whose scores are what a dropout has returned."""
     terms: Sequence[Mapping[str, Any]] = loss.get("terms") or []
     outputs, modules = seen.statistics("outputs"), Modules.of(seen)

@@ -1,4 +1,4 @@
-"""A dropout between the last layer and the loss, and dropouts that stand where they should."""
+"""A dropout or a ReLU between the last layer and the loss, and those that stand where they should."""
 
 from __future__ import annotations
 
@@ -51,4 +51,30 @@ def test_a_dropout_after_the_last_layer_is_found(steps):
     ids=["none", "before", "p=0", "values", "other rows", "contrastive"],
 )
 def test_dropouts_elsewhere_pass(steps):
+    assert found(steps) == []
+
+
+def rectified(**term):
+    """A step of a classifier whose scores below zero were set to zero."""
+    steps = Steps()
+    steps.kinds["outputs"]["Net_output_0"] = steps.normal(ROWS, CLASSES).clip(0)
+    steps.facts["loss"]["terms"] = [{**TERM, "rows": ROWS, "classes": CLASSES, "given": "relu", **term}]
+    return steps.write()
+
+
+@pytest.mark.parametrize("steps", [rectified(), rectified(criterion="binary cross entropy with logits")])
+def test_a_relu_before_the_loss_is_found(steps):
+    assert found(steps) == ["ReLU before the loss"]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        rectified(given=""),
+        rectified(criterion="mean squared error"),  # targets may be positive
+        rectified(classes=ROWS, classes_seen=ROWS),  # similarities of the rows of a batch
+    ],
+    ids=["none", "values", "contrastive"],
+)
+def test_rectified_values_elsewhere_pass(steps):
     assert found(steps) == []
