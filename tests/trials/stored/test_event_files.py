@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from smdebug.exceptions import StorageUnavailable
+from smdebug.exceptions import DamagedFile, StorageUnavailable
 from smdebug.storage import ByteSpan
 from smdebug.storage.folder import FolderStorage
 from smdebug.trials.stored import event_files
@@ -219,3 +219,131 @@ def test_threads_that_wait_for_a_fetch_that_fails_each_hear_of_it():
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(look, range(8)))
+
+
+# Limits
+
+
+def test_the_limits_are_those_that_are_documented():
+    assert (event_files.KEPT, event_files.SPOOLED) == (64 << 20, 16 << 30)
+    assert (SMALL_FILE, event_files.ONE_MORE_TOUCH, LARGE_RECORD) == (1 << 20, 512 << 20, 32 << 10)
+
+
+@pytest.mark.parametrize(
+    ("size", "reads"), [(SMALL_FILE, [SMALL_FILE]), (SMALL_FILE + 1, [4, SMALL_FILE + 1])]
+)
+def test_a_file_is_small_up_to_a_megabyte(size, reads):
+    storage = far_away(a=bytes(size))
+    files = EventFiles(storage)
+    for count in range(3):
+        files.record("a", 0, 4, size)
+        assert storage.bytes_read == sum(reads[: count + 1])
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(LARGE_RECORD - 1, True), (LARGE_RECORD, False)])
+def test_a_folder_gives_large_records_without_a_cache(length, is_kept, tmp_path):
+    storage = FolderStorage(tmp_path)
+    storage.write("a", bytes(2 * LARGE_RECORD))
+    files = EventFiles(storage)
+    assert len(files.record("a", 0, length, 2 * LARGE_RECORD)) == length
+    assert files.has("a") is is_kept
+
+
+def test_a_folder_never_reads_a_large_file_whole(tmp_path):
+    storage = FolderStorage(tmp_path)
+    storage.write("a", MEDIUM)
+    files = EventFiles(storage)
+    for _ in range(5):
+        assert bytes(files.record("a", 256, 256, len(MEDIUM))) == MEDIUM[:256]
+    assert not files.has("a")
+
+
+def test_files_of_exactly_the_budget_stay_and_one_byte_more_does_not_fit():
+    storage = far_away(a=b"a" * 400, b=b"b" * 600, c=b"c")
+    files = EventFiles(storage, budget=1000)
+    files.record("a", 0, 1, 400)
+    files.record("b", 0, 1, 600)
+    assert list(files._kept) == ["a", "b"]
+    files.record("c", 0, 1, 1)
+    assert list(files._kept) == ["b", "c"]
+    assert files._in_memory.bytes == 601
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+@pytest.mark.parametrize(("size", "in_memory", "on_disk"), [(100, 100, 0), (101, 0, 101)])
+def test_a_file_of_the_size_of_the_memory_is_kept_there(size, in_memory, on_disk):
+    _, files = too_large(a=size)
+    for _ in range(3):
+        files.record("a", 0, 1, size)
+    assert (files._in_memory.bytes, files._on_disk.bytes) == (in_memory, on_disk)
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+@pytest.mark.parametrize(("size", "on_disk"), [(10_000, 10_000), (10_001, 0)])
+def test_a_file_of_the_size_of_the_disk_cache_is_kept_there(size, on_disk):
+    _, files = too_large(a=size)
+    for _ in range(4):
+        files.record("a", 0, 1, size)
+    assert files._on_disk.bytes == on_disk
+
+
+def test_files_that_were_read_elsewhere_are_kept_as_far_as_there_is_room():
+    storage = far_away()
+    files = EventFiles(storage, budget=10)
+    files.keep({"a": b"12345", "b": b"67890"})
+    files.keep({"a": b"again"})
+    assert bytes(files.record("a", 1, 2, 5)) == b"23"
+    assert files._in_memory.bytes == 10
+    files.keep({"c": b"x"})
+    assert [files.has(key) for key in "abc"] == [True, False, True], "the one that was used goes last"
+    assert files._dropped == {"b"}
+    assert storage.asked == []
+
+
+def test_the_last_file_stays_even_if_it_is_larger_than_the_memory():
+    files = EventFiles(far_away(), budget=3)
+    files.keep({"a": b"12345"})
+    assert files.has("a")
+    files.keep({"b": b"12345"})
+    assert [files.has(key) for key in "ab"] == [False, True]
+
+
+def test_a_limit_lowers_the_memory_and_never_raises_it():
+    files = EventFiles(far_away(), budget=10)
+    files.limit(5)
+    files.limit(50)
+    files.keep({"a": b"123", "b": b"456"})
+    assert [files.has(key) for key in "ab"] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "end", "is_short"), [("a", 10, False), ("a", 11, True), (None, 0, False), (None, 1, True)]
+)
+def test_a_file_that_is_shorter_than_its_index_says_is_damaged(key, end, is_short):
+    files = EventFiles(far_away(a=SMALL))
+    if not is_short:
+        files.check_length(key, end)
+        return
+    with pytest.raises(DamagedFile, match=f"names a record that ends at byte {end}, of {10 if key else 0}"):
+        files.check_length(key, end)
+
+
+def test_a_large_record_of_a_kept_file_is_a_copy_of_its_own():
+    storage = far_away(a=bytes(2 * LARGE_RECORD))
+    files = EventFiles(storage)
+    first = files.record("a", 0, LARGE_RECORD, 2 * LARGE_RECORD)
+    first[0] = 9
+    assert files.record("a", 0, LARGE_RECORD, 2 * LARGE_RECORD)[0] == 0
+    assert files.record("a", 0, LARGE_RECORD - 1, 2 * LARGE_RECORD)[0] == 0
+    assert storage.count("read") == 1
+
+
+def test_what_is_forgotten_is_read_again():
+    storage = far_away(a=SMALL, b=MEDIUM)
+    files = EventFiles(storage)
+    for _ in range(2):
+        files.record("a", 0, 1, 10)
+        files.record("b", 0, 1, len(MEDIUM))
+        files.forget()
+    assert [key for _, key in storage.asked] == ["a", "b"] * 2
+    assert files._in_memory._touched_bytes == 0
