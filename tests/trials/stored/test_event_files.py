@@ -3,6 +3,7 @@ from __future__ import annotations
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -347,3 +348,9 @@ def test_what_is_forgotten_is_read_again():
         files.forget()
     assert [key for _, key in storage.asked] == ["a", "b"] * 2
     assert files._in_memory._touched_bytes == 0
+
+
+@pytest.mark.parametrize(("free", "room"), [(1000, 500), (64 << 30, 16 << 30), (0, 0)])
+def test_the_disk_cache_takes_half_of_what_is_free_up_to_its_limit(free, room, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
+    assert EventFiles(far_away())._spool_room() == room
