@@ -63,6 +63,8 @@ MODULES = (
     "arguments.divisors_held_out_torch",
     "arguments.rectified_torch",
     "arguments.rectified_held_out_torch",
+    "arguments.tags_torch",
+    "arguments.tags_held_out_torch",
     "fit_keras",
     "trees_xgboost",
     "steps_jax",

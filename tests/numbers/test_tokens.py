@@ -223,3 +223,30 @@ def test_a_row_that_is_all_padding_is_one_of_padding():
     found = token_facts(ids[:, 1:].reshape(-1), (ids,), None, 0)
     assert found["padding"] == pytest.approx((12 + 11) / 66, abs=1e-6)
     assert "padding_id" not in token_facts(ids[:, 1:].reshape(-1), (ids,), None, 77)
+
+
+TAGGED = np.array([[5, 9, 4, 7, 0, 0, 0, 0], [3, 8, 6, 4, 5, 7, 0, 0]])
+TAGS = np.where(TAGGED == 0, 0, 1 + TAGGED % 2)
+
+
+def test_the_class_of_padding_is_known_where_it_is_one_of_its_own():
+    facts = token_facts(TAGS.reshape(-1), [TAGGED], -100, padding_id=0)
+    assert (facts["padding"], facts["padding_class"], facts["padding_id"]) == (0.375, 0, 0)
+    by_mask = token_facts(TAGS.reshape(-1), [TAGGED, (TAGGED > 0).astype(np.uint8)], -100)
+    assert (by_mask["padding"], by_mask["padding_class"]) == (0.375, 0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "ignored"),
+    [
+        (TAGS, 0),  # ignored, as it should be
+        (np.where(TAGS == 2, 0, TAGS), -100),  # tokens have this class, too
+        (np.where(TAGGED == 0, np.arange(8) % 2, TAGS), -100),
+        (TAGGED, -100),  # an autoencoder
+        (np.where(TAGGED == 0, -100, TAGS), -100),
+    ],
+)
+def test_padding_has_no_class_of_its_own_otherwise(labels, ignored):
+    facts = token_facts(labels.reshape(-1), [TAGGED], ignored, padding_id=0)
+    assert "padding_class" not in facts
+    assert "padding" not in facts

@@ -17,8 +17,11 @@ MOST_PADDING = 0.05
 OTHER = 0.9
 """Labels that are two tokens ahead are not the next token, too, at more than this share."""
 LEAST_ENDS = 8
+MOST_OF_A_CLASS = 0.2
+"""The share of the labels that count and are the class of padding, at most."""
 
 _TWICE, _PADDING = "labels that are the next token", "labels that are padding"
+_CLASS = "labels that are the class of padding"
 _ENDS, _IGNORED = "ends of texts that are learned", "labels that are ignored"
 
 
@@ -34,10 +37,15 @@ _BY_ID = (
     "Give the loss ignore_index={id}, which the embedding has for padding (padding_idx), or set those labels "
     "to -100."
 )
+_BY_CLASS = (
+    "Give the loss ignore_index={label}, the class of padding, or set those labels to -100, and leave them "
+    "out of the accuracy as well."
+)
 _NO_LABEL = "If no label counts, look at the template that finds the answer, and at truncation (max_length)."
 _TITLES = {
     _TWICE: "Labels are shifted twice",
     _PADDING: "Padding is learned",
+    _CLASS: "Padding is learned",
     _ENDS: "The end of text is never learned",
     _IGNORED: "All labels are ignored",
 }
@@ -56,7 +64,7 @@ class TokenLabels(DefaultRule):
 
     Each has to be seen at three saved steps in a row. Padding and ends are known where the model is given a
     mask of its tokens, or its embedding has the id of padding (PyTorch: `padding_idx`), and the criterion
-    takes the mean or the sum itself.
+    takes the mean or the sum itself. Tags count padding where it has a class of its own that is not ignored.
     """
 
     cause = "token labels"
@@ -85,7 +93,7 @@ class TokenLabels(DefaultRule):
             self.looked = False
             return
         is_reduced = terms[0].get("reduction") != "none"  # a mask may follow, which says what counts
-        found = {_IGNORED: (share, 1.0)} if share == 1 else self._of_tokens(tokens, is_reduced)
+        found = {_IGNORED: (share, 1.0)} if share == 1 else self._of_tokens(tokens, is_reduced, terms[0])
         self.steps = {problem: self.steps.get(problem, 0) + 1 for problem in found}
         self.since = {problem: self.since.get(problem, seen.step) for problem in found}
         for problem, (value, limit) in found.items():
@@ -103,14 +111,19 @@ class TokenLabels(DefaultRule):
                 advice=(_advice(problem, tokens),),
             )
 
-    def _of_tokens(self, tokens: dict[str, Any], is_reduced: bool) -> dict[str, tuple[float, float]]:
+    def _of_tokens(
+        self, tokens: dict[str, Any], is_reduced: bool, term: Mapping[str, Any]
+    ) -> dict[str, tuple[float, float]]:
         found: dict[str, tuple[float, float]] = {}
         _, following, second = tokens["equal"]
         if second == 1 and following < OTHER:
             found[_TWICE] = (following, 1.0)
         if not is_reduced:
             return found
-        if tokens.get("padding", 0) > MOST_PADDING:
+        if tokens.get("padding_class") is not None:
+            if tokens.get("padding", 0) > MOST_OF_A_CLASS and _counts(term, tokens["padding_class"]):
+                found[_CLASS] = (tokens["padding"], MOST_OF_A_CLASS)
+        elif tokens.get("padding", 0) > MOST_PADDING:
             found[_PADDING] = (tokens["padding"], MOST_PADDING)
         ends = tokens.get("ends", 0)
         self.ends = 0 if not ends or tokens["ends_learned"] else self.ends + ends
@@ -123,6 +136,8 @@ class TokenLabels(DefaultRule):
             return (f"100% of the labels are the token two places ahead, {value:.0%} the next one",)
         if problem == _PADDING:
             return (f"At most {MOST_PADDING:.0%} of the labels that count should be padding",)
+        if problem == _CLASS:
+            return (f"A model that knows padding alone is right about {value:.0%} of the labels",)
         if problem == _ENDS:
             return (
                 f"0 of {self.ends} ends of texts are learned, at {self.steps[problem]} saved steps in a row",
@@ -141,6 +156,11 @@ class TokenLabels(DefaultRule):
             return (
                 f"{value:.0%} of the labels that count are padding, which follows padding: it is not ignored"
             )
+        if problem == _CLASS:
+            return (
+                f"{value:.0%} of the labels that count are those of padding, which has a class of its own: "
+                "it is not ignored"
+            )
         if problem == _ENDS:
             return (
                 f"None of {self.ends} ends of texts is among the labels that count, although the token "
@@ -154,6 +174,14 @@ def _advice(problem: str, tokens: Mapping[str, Any]) -> str:
         return _SHIFT
     if problem == _IGNORED:
         return _TOKENS_IGNORED if tokens else _CLASSES_IGNORED
+    if problem == _CLASS:
+        return _BY_CLASS.format(label=tokens["padding_class"])
     if tokens.get("padding_id") is not None:
         return _BY_ID.format(id=tokens["padding_id"])
     return _BY_MASK
+
+
+def _counts(term: Mapping[str, Any], label: int) -> bool:
+    """Whether a class has a weight above zero in the loss."""
+    weights = term.get("weights")
+    return not weights or label >= len(weights) or weights[label] > 0

@@ -48,6 +48,29 @@ def test_padding_that_counts_is_reported_above_a_share(padding, is_found):
     assert bool(found(*[{**RIGHT, "padding": padding}] * 3)) == is_found
 
 
+TAGS = {"equal": [0.1, 0.1, 0.1], "counted": 200, "padding": 0.6, "padding_class": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "term", "is_found"),
+    [
+        ({}, {}, True),
+        ({"padding": 0.21}, {}, True),
+        ({"padding": 0.19}, {}, False),
+        ({}, {"weights": [0.0, 1.0, 1.0]}, False),
+        ({}, {"weights": [0.5, 1.0, 1.0]}, True),
+        ({}, {"reduction": "none"}, False),
+        ({"padding_class": None, "padding": 0.0}, {}, False),
+    ],
+)
+def test_a_class_of_padding_that_counts_is_reported(changes, term, is_found):
+    findings = written(*[{**TAGS, **changes}] * 3, **term).evaluate("TokenLabels")
+    assert [(at.title, at.value) for _, at in findings] == (
+        [("Padding is learned", changes.get("padding", 0.6))] if is_found else []
+    )
+    assert all("ignore_index=0" in at.advice[0] for _, at in findings)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_a_loss_that_is_masked_afterwards_says_itself_what_counts(reduction):
     steps = written(*[{**RIGHT, "padding": 0.5, "ends_learned": 0}] * 4, reduction=reduction)

@@ -89,7 +89,14 @@ LOSS = {
             "width": 64,
         },
     },
-    "tokens": {"counted": 64, "equal": [0.1, 1.0, 0.1], "ends": 1, "ends_learned": 0, "padding": 0.4},
+    "tokens": {
+        "counted": 64,
+        "equal": [0.1, 1.0, 0.1],
+        "ends": 1,
+        "ends_learned": 0,
+        "padding": 0.4,
+        "padding_class": 1,
+    },
 }
 EVERY_FACT = {
     "activations": {"0": "relu"},

@@ -23,7 +23,7 @@ from tests.smdebug_default_rules.inputs.test_repeated_time import denoised as ti
 from tests.smdebug_default_rules.inputs.test_sampler_weights import drawn, sampled
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
-from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, written
+from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, TAGS, written
 from tests.smdebug_default_rules.loss.test_clipped_while_scaled import clipped as clipped_while_scaled
 from tests.smdebug_default_rules.loss.test_ignored_class import left_out
 from tests.smdebug_default_rules.loss.test_in_batch import contrastive
@@ -369,6 +369,7 @@ RUNS = [
         lambda: limits.inputs(*[np.full((32, 8), scale, np.float32) for scale in [1.0] * 5 + [51.0]]),
     ),
     ("TokenLabels", lambda: written(*[{**RIGHT, "padding": 0.5}] * 3)),
+    ("TokenLabels", lambda: written(*[TAGS] * 3)),
     ("TokenLabels", lambda: written(*[{**RIGHT, "ends": 2, "ends_learned": 0}] * 4)),
     ("TokenLabels", lambda: written(None, None, None, ignored=1.0)),
     ("TokenLabels", lambda: written(*[RIGHT] * 3, ignored=1.0)),

@@ -355,6 +355,11 @@ SAID: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
             "Ignore padding by the mask, not by its id:",
         ),
         (
+            "Padding is learned",
+            ("A model that knows padding alone is right about 60% of the labels",),
+            "Give the loss ignore_index=0, the class of padding,",
+        ),
+        (
             "The end of text is never learned",
             ("0 of 8 ends of texts are learned, at 4 saved steps in a row",),
             "Ignore padding by the mask, not by its id:",

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 MAX_TOKENS = 4096
 """Of more tokens, the first rows are compared."""
 _LEAST_LENGTH, _LEAST_COUNTED = 4, 8
+_MOST_TOKENS = 0.5
+"""Labels that are the token at their place more often than this are tokens themselves, no tags."""
 _OFFSETS = (0, 1, 2)
 Ids = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -37,20 +39,23 @@ def token_facts(
     it (`padding_id`), `padding` is the share of the labels that count although they and their inputs are
     padding. Where padding has the id that texts end with, `ends` counts the ends of texts whose last other
     token is learned, and `ends_learned` those that are learned, too.
+
+    Of labels that are no tokens, such as tags, `padding_class` is the one that all padding has and nothing
+    else, and `padding` the share of the labels that count and have it.
     """
     matched = [found for given in inputs if (found := _matched(labels, given, ignored)) is not None]
     if not matched:
         return None
     best = max(matched, key=lambda found: (found.equal[1], found.equal[2], found.equal[0]))
     facts: dict[str, Any] = {"equal": best.equal, "counted": int(best.counts.sum())}
-    if best.equal[1] < 1:
-        return facts
+    describe = _padding_facts if best.equal[1] == 1 else _class_of_padding
     for given in inputs:
         padding = _padding(best.ids, given)
         if padding is not None:
-            return {**facts, **_padding_facts(best, padding)}
+            return {**facts, **describe(best, padding)}
     if padding_id is not None and (padding := _ending(best.ids, padding_id)) is not None:
-        return {**facts, **_padding_facts(best, padding), "padding_id": padding_id}
+        described = describe(best, padding)
+        return {**facts, **described, **({"padding_id": padding_id} if described else {})}
     return facts
 
 
@@ -119,3 +124,15 @@ def _padding_facts(matched: _Matched, padding: Mask) -> dict[str, Any]:
     facts["ends"] = int(learns.sum())
     facts["ends_learned"] = int((matched.labels[matched.counts] == token).sum())
     return facts
+
+
+def _class_of_padding(matched: _Matched, padding: Mask) -> dict[str, Any]:
+    """The class that padding has as its label, if all of it counts and nothing else has that class."""
+    labels, counts = matched.labels, matched.counts
+    if labels.shape != padding.shape or not counts[padding].all():
+        return {}
+    given = labels[padding]
+    are_tokens = (labels == matched.ids)[~padding & counts].mean() > _MOST_TOKENS
+    if (given != given[0]).any() or (labels[~padding & counts] == given[0]).any() or are_tokens:
+        return {}
+    return {"padding": round(float(padding.sum() / counts.sum()), 6), "padding_class": int(given[0])}

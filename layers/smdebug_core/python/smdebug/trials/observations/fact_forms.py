@@ -217,6 +217,7 @@ LOSS = record(
         ends_learned=count,
         equal=row(share, share, share),
         padding=number,
+        padding_class=count,
     ),
     value=number,
 )
