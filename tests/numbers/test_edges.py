@@ -127,8 +127,10 @@ def test_the_median_lies_in_the_middle(value, median):
     assert compute_reduction("median", np.array(value)) == pytest.approx(median)
 
 
-def test_the_median_of_numbers_with_nan_is_nan():
-    assert np.isnan(compute_reduction("median", np.array([1.0, np.nan, 3.0])))
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_the_median_of_numbers_with_nan_is_nan(dtype):
+    for values in ([1.0, np.nan, 3.0], [np.nan, 1.0, 3.0, 4.0]):
+        assert np.isnan(compute_reduction("median", np.array(values, dtype)))
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,34 @@ def test_four_steps_are_kept_and_more_as_far_as_there_is_room(budget, kept):
         range(19, 19 - kept, -1)
     )
     assert steps.at(20 - kept) is seen[20 - kept]
+
+
+def test_steps_of_copies_are_those_at_which_several_workers_have_saved_digests():
+    roots = {
+        3: {"worker_0": {"parameters": "a"}, "worker_1": {"parameters": "b"}},
+        5: {"worker_0": {"w": "a"}},
+    }
+
+    def workers_at(step, mode):
+        return {
+            worker: SimpleNamespace(root_digests=roots.get(step, {}).get(worker, {}))
+            for worker in ("worker_0", "worker_1")
+        }
+
+    trial = SimpleNamespace(
+        steps=lambda mode: [1, 3, 5, 7],
+        global_step=lambda mode, step: None if step == 7 else step,
+        index=SimpleNamespace(
+            workers_by_step={
+                1: frozenset(["worker_0"]),
+                3: {"worker_0", "worker_1"},
+                5: {"worker_0", "worker_1"},
+            },
+            workers_at=workers_at,
+        ),
+        num_workers=2,
+    )
+    observations = Observations(trial)
+    assert observations.replica_steps() == [3]
+    assert list(observations.roots(5)) == ["worker_0"]
+    assert observations.roots(1) == {}
