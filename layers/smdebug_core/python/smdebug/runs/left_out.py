@@ -83,7 +83,10 @@ class LeftOut:
 
 
 def left_out_of(trial: Trial) -> tuple[LeftOut, ...]:
-    """Return what cannot be read of an opened run, with one listing of its event files."""
+    """Return what cannot be read of an opened run, with one listing of its event files.
+
+    If the trial has all of them in memory, they are not listed.
+    """
     return (*_unreadable(trial), *_missing(trial), *_missing_steps(trial))
 
 
@@ -125,16 +128,21 @@ def _missing_steps(trial: Trial) -> Iterator[LeftOut]:
 
 
 def _missing(trial: Trial) -> Iterator[LeftOut]:
+    unread = [
+        (file, written)
+        for written in _written(trial)
+        if (file := written.event_file) is not None and not trial.event_files.has(file)
+    ]
+    if not unread:
+        return
     try:
         there = set(trial.storage.list(EVENTS_FOLDER))
     except AccessDenied:  # reading there reports it
         return
-    for written in _written(trial):
-        file = written.event_file
-        if file is None or file in there or trial.storage.exists(file):
-            continue
-        tensors = frozenset(written.layout.tensor_names)
-        yield LeftOut(trial.path, file, MISSING, written.step, written.worker, tensors)
+    for file, written in unread:
+        if file not in there and not trial.storage.exists(file):
+            tensors = frozenset(written.layout.tensor_names)
+            yield LeftOut(trial.path, file, MISSING, written.step, written.worker, tensors)
 
 
 def _written(trial: Trial) -> Iterator[WorkerStep]:
