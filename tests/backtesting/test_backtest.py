@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from smdebug import Hook, SaveConfig
@@ -28,6 +29,7 @@ from smdebug.runs.conditions import parse_condition
 from smdebug.runs.requests.annotating import annotate
 from smdebug.storage import open_storage
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
+from tests.rules.made_runs import MadeRun
 
 ENTRY = ({"rule": "LossSpike", "parameters": {}},)
 
@@ -165,6 +167,63 @@ def test_runs_in_any_state_get_a_row_that_says_so(runs: Path, rule: str):
     assert event_key(10, "worker_0") in rows[1].note
     assert rows[2].note
     assert rows[6].note == "the run has not ended"
+
+
+def test_a_run_without_collections_has_a_row_that_says_so(runs: Path, rule: str):
+    shutil.rmtree(runs / "run-01/collections")
+    row = ask(runs, rule).rows[1]
+    assert (Path(row.run).name, row.status) == ("run-01", "Unread")
+    assert "the folder collections/000000000/ is missing" in row.note
+
+
+def test_a_value_that_no_run_can_have_is_refused_before_any_is_judged(runs: Path, rule: str, tmp_path: Path):
+    journal = tmp_path / "other.jsonl"
+    wrong = Question(({"rule": "LossSpike", "parameters": {"factor": "four"}},), rule)
+    with pytest.raises(SMDebugValueError, match=r"float: 'four'\. LossSpike takes factor$"):
+        backtest(wrong, [str(runs)], Options(journal=journal))
+    assert not journal.exists()
+
+
+CHOOSES = """
+from smdebug.rules import Rule
+
+
+class OfOne(Rule):
+    def __init__(self, base_trial, name, does="pass"):
+        super().__init__(base_trial)
+        exec(does)
+        self.tensor = base_trial.tensor(name)
+
+    def invoke_at_step(self, step):
+        return False
+"""
+
+
+def of_one(tmp_path: Path, **parameters: str) -> Question:
+    (tmp_path / "chooses.py").write_text(CHOOSES)
+    return Question(({"rule": "OfOne", "parameters": parameters},), str(tmp_path / "chooses.py"))
+
+
+def test_a_value_that_some_runs_have_is_an_error_of_the_others(runs: Path, tmp_path: Path):
+    run = MadeRun(runs / "run-09")
+    run.save(0, {"reward": np.array([1.0], np.float32)})
+    run.end()
+    table = backtest(of_one(tmp_path, name="reward"), [str(runs)], Options(journal=tmp_path / "j", jobs=1))
+    assert [row.status for row in table.rows] == ["Error"] * 6 + ["NotChecked"]
+
+
+def test_a_constructor_that_ends_its_process_ends_no_other(runs: Path, tmp_path: Path):
+    options = Options(journal=tmp_path / "j", jobs=1, limit=1)
+    dies = of_one(tmp_path, name="loss", does="__import__('os')._exit(3)")
+    (row,) = backtest(dies, [str(runs)], options).rows
+    assert (row.status, "exit code 3" in row.note) == ("Error", True)
+    with pytest.raises(SMDebugValueError, match=r"OfOne cannot be created: .*sys\.exit\(3\)"):
+        backtest(of_one(tmp_path, name="loss", does="exit(3)"), [str(runs)], options)
+
+
+def test_a_parameter_that_a_rule_needs_is_named(runs: Path, tmp_path: Path):
+    with pytest.raises(SMDebugValueError, match="OfOne needs name: --set name=VALUE"):
+        backtest(of_one(tmp_path), [str(runs)], Options(journal=tmp_path / "j"))
 
 
 def test_a_run_whose_steps_are_all_gone_is_incomplete(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,15 @@ def test_places_that_overlap_have_each_run_once(runs: Path):
     found = list(find_runs([str(runs / "team"), str(runs), str(runs / "a")]))
     assert [run.name for run in found] == ["b", "c", "a"]
     assert [run.location for run in found] == [str(runs / name) for name in ("team/b", "team/c", "a")]
+
+
+def test_a_run_without_collections_is_found_by_its_index_files(runs: Path):
+    shutil.rmtree(runs / "team/c/collections")
+    shutil.rmtree(runs / "a/collections")
+    (runs / "site/index").mkdir(parents=True)
+    (runs / "site/index/page.html").touch()
+    assert [run.name for run in find_runs([str(runs)])] == ["a", "team/b", "team/c"]
+    assert [run.name for run in find_runs([str(runs / "a")])] == ["a"]
 
 
 def test_a_listing_knows_the_number_of_runs_at_its_end(runs: Path):

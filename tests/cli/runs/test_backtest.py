@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from smdebug.backtesting import kept_rows
@@ -24,6 +25,7 @@ from smdebug.storage import open_storage
 from tests.backtesting.deployed.folder_account import FolderAccount
 from tests.backtesting.many_runs import make_run, make_runs, write_rule
 from tests.cli.conftest import Ask
+from tests.rules.made_runs import MadeRun
 
 
 @pytest.fixture
@@ -211,6 +213,32 @@ def test_a_difference_between_two_versions_and_a_failure_have_their_exit_codes(
     assert ask(*words, "--rule-file", "fails.py").code == 3
 
 
+@pytest.mark.parametrize("text", ["los > 1", "lsos > 1 and loss > 0", 'stat("los", mean) > 1'])
+def test_a_series_that_no_run_has_is_named_with_those_that_there_are(
+    ask: Ask, words: tuple[str, ...], text: str
+):
+    answer = ask(*words, "--expr", text)
+    assert answer.code == 3
+    assert answer.err.startswith("No run has the ")
+    assert "Did you mean loss? There are loss." in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_series_that_one_run_has_is_no_misspelt_one(ask: Ask, words: tuple[str, ...]):
+    run = MadeRun(Path("runs/run-09"))
+    run.save(0, {"reward": np.array([1.0], np.float32)})
+    run.end()
+    answer = ask(*words, "--expr", "reward > 2")
+    assert (answer.code, answer.err) == (0, "")
+    assert "6 without a verdict" in answer.out
+
+
+def test_runs_in_which_nothing_was_checked_have_not_passed(ask: Ask, words: tuple[str, ...]):
+    assert ask(*words, "--rule", "VanishingGradient").code == 3
+    both = ask(*words, "--rule-file", "rule.py", "--rule", "LossSpike", "--rule", "VanishingGradient")
+    assert both.code == 0
+
+
 def test_an_expression_needs_no_rule(ask: Ask, words: tuple[str, ...]):
     answer = ask(*words, "--expr", "loss > 4 * lag(loss, 1)")
     assert answer.code == 0
@@ -224,6 +252,13 @@ def test_an_expression_needs_no_rule(ask: Ask, words: tuple[str, ...]):
         (("--collect", "nightly-2026-01-31"), "--collect takes no PLACES"),
         (("--rule-file", "nowhere.py"), "no file nowhere.py"),
         (("--rule-file", "rule.py", "--set", "faktor=2"), "faktor"),
+        (("--rule-file", "rule.py", "--set", "factor=four"), "float: 'four'. LossSpike takes factor\n"),
+        (("--rule", "VanishingGradient", "--set", "threshold=x"), "VanishingGradient takes threshold, "),
+        (
+            ("--rule-file", "rule.py", "--rule-file", "b.py"),
+            "--rule-file takes one FILE, not 2: rule.py, b.py",
+        ),
+        (("--expr", "loss > 1", "--expr", "loss > 2"), "--expr takes one CONDITION, not 2"),
         (("--rule-file", "rule.py", "--since", "yesterday"), "--since takes"),
         (("--rule-file", "rule.py", "--since", f"{'9' * 400}d"), "--since takes"),
         (("--rule-file", "rule.py", "--since", "2999-01-01"), "is in the future"),

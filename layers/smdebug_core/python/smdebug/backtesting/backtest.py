@@ -11,6 +11,7 @@ from typing import Any
 from smdebug.backtesting.finding_runs import MOST_AHEAD, FoundRun, RunListing
 from smdebug.backtesting.journal import Journal, default_journal
 from smdebug.backtesting.judging import Judged
+from smdebug.backtesting.judging_process import refuse_wrong_values
 from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.labels import Labels
 from smdebug.backtesting.pool import JudgingPool, cores
@@ -29,6 +30,8 @@ class Backtest:
     """The number of runs whose verdicts were known already."""
     compared: int | None = None
     """The number of runs that were compared with the conditions; None if that is not known."""
+    remarks: Sequence[str] = ()
+    """What is to be said beside the table."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, with all rows in memory."""
@@ -63,6 +66,7 @@ def backtest(question: Question, places: Sequence[str], options: Options | None 
     """
     options = options or Options()
     refuse_wrong_rules(question)
+    refuse_wrong_values(question)
     options.labels.refuse_contradictions(places)
     digest = question.digest()
     listing = listing_of(question, places, options.limit)

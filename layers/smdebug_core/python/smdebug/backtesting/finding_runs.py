@@ -12,9 +12,8 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from smdebug.exceptions import MissingCollectionFiles
-from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.runs.opening import no_run_below, refuse_a_file
-from smdebug.runs.watched_places import runs_in
+from smdebug.runs.watched_places import has_steps, runs_in
 from smdebug.storage import open_storage
 
 MOST_AHEAD = 10_000
@@ -34,8 +33,8 @@ class FoundRun(NamedTuple):
         return FoundRun(f"{self.path.rstrip('/')}/{name}", name, f"{self.location}/{name}")
 
     def exists(self) -> bool:
-        """Whether there is one."""
-        return next(iter(open_storage(self.location).list(COLLECTIONS_FOLDER)), None) is not None
+        """Whether there is one, which may be damaged."""
+        return has_steps(open_storage(self.location))
 
 
 def run_at(place: str) -> FoundRun:
@@ -68,7 +67,7 @@ def _runs_at(place: str) -> Iterator[FoundRun]:
         yield at
         return
     has_any = False
-    for name in runs_in(storage):
+    for name in runs_in(storage, is_run=has_steps):
         has_any = True
         yield at.below(name)
     if not has_any:

@@ -19,14 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from smdebug.backtesting.constructing import refusal_of
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged, judge
 from smdebug.backtesting.question import Question
+from smdebug.exceptions import SMDebugValueError
 from smdebug.runs.evaluation.code_places import place_in
 from smdebug.runs.evaluation.rule_process import death_of, pipes_of_parent
 
 _PLACE_WITHIN = 2.0  # seconds
 _START_WITHIN = 600.0  # seconds; that it takes long to start is no fault of a rule
+_CONSTRUCTED_WITHIN = 60.0  # seconds
 _AT_ONCE = 1 << 16
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -73,8 +76,17 @@ class JudgingProcess:
 
     def judge(self, run: FoundRun, known: str, timeout: float) -> Judged:
         """Return what it says of the run; raise `ProcessDied` or `TookTooLong`, after which it has ended."""
+        answer = self._ask({"run": list(run), "known": known}, timeout)
+        self.memory = answer["memory"]
+        return Judged.from_dict(answer["judged"])
+
+    def refusal(self, timeout: float) -> str:
+        """Return why a rule cannot be created with its parameters, as `refusal_of` does."""
+        return str(self._ask({"construct": True}, timeout)["refusal"])
+
+    def _ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         try:
-            self._write({"run": list(run), "known": known})
+            self._write(request)
             line = self._first_line() if self._is_starting else b""
             if line is not None:
                 line = self._line(time.monotonic() + timeout)
@@ -82,9 +94,8 @@ class JudgingProcess:
             line = None
         if line is None:
             raise ProcessDied(death_of(self._process))
-        answer = json.loads(line)
-        self.memory = answer["memory"]
-        return Judged.from_dict(answer["judged"])
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def close(self) -> None:
         """End the process."""
@@ -133,6 +144,25 @@ class JudgingProcess:
         return "native code"
 
 
+def refuse_wrong_values(question: Question) -> None:
+    """Raise `SMDebugValueError` for parameters with which a rule cannot be created, whatever the run.
+
+    The rules with parameters are constructed without a run, in a process of its own. What depends on the run,
+    and what ends that process or hangs, the rows say.
+    """
+    if all(isinstance(entry, str) or not entry["parameters"] for entry in question.rules):
+        return
+    process = JudgingProcess(question)
+    try:
+        refusal = process.refusal(min(question.timeout, _CONSTRUCTED_WITHIN))
+    except (ProcessDied, TookTooLong):
+        return
+    finally:
+        process.close()
+    if refusal:
+        raise SMDebugValueError(refusal)
+
+
 def main() -> None:
     """Be the process: the file descriptors of its pipes and the id of its parent are its arguments."""
     from smdebug.logger import get_logger
@@ -155,6 +185,9 @@ def main() -> None:
         question = Question.from_dict(json.loads(lines.readline()))
         for number, line in enumerate(lines):
             asked = json.loads(line)
+            if "construct" in asked:
+                answer({"refusal": refusal_of(question)})
+                continue
             judged = judge(question, FoundRun(*asked["run"]), asked["known"])
             answer({"judged": judged.to_dict(), "memory": _memory()})
             if number == 0:  # what was imported stays, so garbage is looked for without it

@@ -98,14 +98,21 @@ def refuse_wrong_rules(question: Question) -> None:
         for file in dict.fromkeys((question.file, question.against or question.file)):
             found = rule_class(name, file)
             accepted = accepted_parameters(found)
-            if accepted.anything:
-                continue
-            for parameter in parameters:
+            for needed in accepted.required:
+                if needed not in parameters:
+                    raise SMDebugValueError(_lacks(found.__name__, needed, accepted.settable))
+            for parameter in () if accepted.anything else parameters:
                 if parameter not in accepted.settable:
                     raise SMDebugValueError(
                         f"{found.__name__} takes no parameter {parameter!r}"
                         f"{suggestion(parameter, accepted.settable)}"
                     )
+
+
+def _lacks(rule: str, parameter: str, settable: Sequence[str]) -> str:
+    if parameter not in settable:
+        return f"{rule} needs {parameter}, which a backtest has not: `smdebug evaluate` takes --other-run"
+    return f"{rule} needs {parameter}: --set {parameter}=VALUE"
 
 
 def _refuse_missing_before(question: Question) -> None:

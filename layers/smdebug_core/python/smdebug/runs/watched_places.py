@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from smdebug.files.names import COLLECTIONS_FOLDER
+from smdebug.files.names import COLLECTIONS_FOLDER, INDEX_FOLDER, step_file
 from smdebug.runs.live_run import LiveRun
 from smdebug.runs.opening import refuse_a_file
 from smdebug.service.records import RequestedRule
@@ -78,11 +78,29 @@ class WatchedPlaces:
             self._runs[path] = LiveRun(path, self._rules, self._rule_file)
 
 
-def runs_in(storage: Storage, prefix: str = "", depth: int = 1) -> Iterator[str]:
+def has_collections(storage: Storage, prefix: str = "") -> bool:
+    """Return whether there is a run at `prefix`, which is empty or ends in `/`."""
+    return next(iter(storage.list(prefix + COLLECTIONS_FOLDER)), None) is not None
+
+
+def has_steps(storage: Storage, prefix: str = "") -> bool:
+    """Return whether there is a run, or one that has lost its collections: its index files are there."""
+    if has_collections(storage, prefix):
+        return True
+    first = next(iter(storage.list(prefix + INDEX_FOLDER)), None)
+    return first is not None and step_file(first) is not None
+
+
+def runs_in(
+    storage: Storage,
+    prefix: str = "",
+    depth: int = 1,
+    is_run: Callable[[Storage, str], bool] = has_collections,
+) -> Iterator[str]:
     """Yield the paths of runs below a place, relative to it; no run's files are listed."""
     for name in folders_in(storage, prefix):
-        path = prefix + name
-        if next(iter(storage.list(f"{path}/{COLLECTIONS_FOLDER}")), None) is not None:
-            yield path
+        path = f"{prefix}{name}/"
+        if is_run(storage, path):
+            yield path[:-1]
         elif depth < DEEPEST:
-            yield from runs_in(storage, f"{path}/", depth + 1)
+            yield from runs_in(storage, path, depth + 1, is_run)

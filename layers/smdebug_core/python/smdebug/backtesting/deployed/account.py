@@ -38,6 +38,7 @@ from smdebug.backtesting.finding_runs import FoundRun, find_runs
 from smdebug.backtesting.identity import identity_of, within
 from smdebug.backtesting.journal import Journal, default_journal
 from smdebug.backtesting.judging import Judged, selection_of, tags_of
+from smdebug.backtesting.judging_process import refuse_wrong_values
 from smdebug.backtesting.kept_rows import RowWriter
 from smdebug.backtesting.question import Question, names_of, refuse_wrong_rules
 from smdebug.backtesting.rows import Row, unread_row
@@ -81,6 +82,7 @@ def backtest_in_account(
     """
     options, deployed = options or Options(), deployed or DeployedOptions()
     refuse_wrong_rules(question)
+    refuse_wrong_values(question)
     _refuse_elsewhere(places, account)
     options.labels.refuse_contradictions(places)
     digest = question.digest()

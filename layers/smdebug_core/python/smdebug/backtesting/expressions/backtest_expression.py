@@ -14,6 +14,7 @@ from smdebug.backtesting.backtest import Backtest, Options, listing_of, refuse_u
 from smdebug.backtesting.expressions.columns import Values
 from smdebug.backtesting.expressions.grammar import Call, parse
 from smdebug.backtesting.expressions.kept_index import KeptIndex
+from smdebug.backtesting.expressions.missing_series import MissingSeries
 from smdebug.backtesting.expressions.verdicts import ColumnsOfRun, read_keys, verdicts
 from smdebug.backtesting.finding_runs import FoundRun
 from smdebug.backtesting.judging import Judged
@@ -59,6 +60,7 @@ def backtest_expression(
     listing = listing_of(question, places, options.limit)
     pool = JudgingPool(replace(question, series=keys), max(1, options.jobs))
     computed = Computed(condition)
+    missing = MissingSeries(keys)
     names: set[str] = set()
     done = 0
 
@@ -77,6 +79,7 @@ def backtest_expression(
                 if columns is None:
                     computed.leave(number, run.path, label, verdict.rows)
                 else:
+                    missing.note(run.path, columns)
                     computed.add(
                         ReadRun(number, run.path, label, columns, verdict.left_out, verdict.is_known)
                     )
@@ -85,7 +88,8 @@ def backtest_expression(
             options.progress(done, listing.total)
     refuse_unknown(question, names, done)
     runs = computed.runs if options.limit is None else min(computed.runs, options.limit)
-    return Backtest(computed.in_order(options.limit), runs, computed.known(options.limit), compared=done)
+    rows, known = computed.in_order(options.limit), computed.known(options.limit)
+    return Backtest(rows, runs, known, compared=done, remarks=missing.in_words())
 
 
 def _known_to(index: KeptIndex, keys: Sequence[str], *, is_fresh: bool) -> Callable[[str], str]:

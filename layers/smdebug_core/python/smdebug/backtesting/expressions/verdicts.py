@@ -35,9 +35,7 @@ def verdicts(condition: Call, runs: Sequence[tuple[str, ColumnsOfRun]]) -> list[
     for place, (path, columns) in enumerate(runs):
         lacking = [key for key in keys if not len(columns[key].steps)]
         if lacking:
-            rows[place] = Row(
-                path, condition.text, NOT_CHECKED, note=f"the run has no {_name_of(lacking[0])}"
-            )
+            rows[place] = Row(path, condition.text, NOT_CHECKED, note=f"the run has no {name_of(lacking[0])}")
             continue
         aligned[place] = _aligned([columns[key] for key in keys])
         of_length.setdefault(len(aligned[place][0]), []).append(place)
@@ -63,7 +61,8 @@ def _timed(row: Row, seconds: float) -> Row:
     return replace(row, seconds=round(seconds, 6))
 
 
-def _name_of(key: str) -> str:
+def name_of(key: str) -> str:
+    """Return what a key stands for, in words."""
     kind, _, name = key.partition(":")
     if kind == "series":
         return f"series {name}"

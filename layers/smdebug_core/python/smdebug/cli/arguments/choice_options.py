@@ -34,14 +34,21 @@ def set_option(help: str) -> Callable[[F], F]:
     return click.option("--set", "settings", multiple=True, metavar="[RULE.]NAME=VALUE", help=help)
 
 
-def rule_file_option(function: F) -> F:
-    """Add `--rule-file`."""
-    return click.option(
-        "--rule-file",
-        shell_complete=complete_place,
-        metavar="FILE",
-        help="Add the rules that this Python file defines.",
-    )(function)
+def rule_file_option(help: str = "Add the rules that this Python file defines.") -> Callable[[F], F]:
+    """Add `--rule-file`, one file that may define several rules."""
+    return single_option("--rule-file", shell_complete=complete_place, metavar="FILE", help=help)
+
+
+def single_option(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """Add an option with one value. Given twice, it is refused: one of them would be ignored."""
+    return click.option(*names, multiple=True, callback=_only, **attributes)
+
+
+def _only(_ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
+    if len(values) > 1:
+        takes = f"{parameter.opts[0]} takes one {parameter.metavar}"
+        raise click.UsageError(f"{takes}, not {len(values)}: {', '.join(values)}")
+    return values[0] if values else None
 
 
 def default_rules_option(function: F) -> F:

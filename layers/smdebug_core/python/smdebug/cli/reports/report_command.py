@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 )
 @rule_option("Evaluate this rule, as for `smdebug evaluate`; can be repeated.")
 @set_option("Set a parameter of a rule.")
-@rule_file_option
+@rule_file_option()
 @rules_option("Use this rules.json.")
 @click.option("--no-rules", is_flag=True, help="Evaluate no rules: only curves and tensors.")
 @click.option(

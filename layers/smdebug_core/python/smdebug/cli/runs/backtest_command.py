@@ -27,7 +27,7 @@ from smdebug.cli.answers.output import (
 )
 from smdebug.cli.answers.progress import Progress
 from smdebug.cli.answers.table_layout import cut
-from smdebug.cli.arguments.choice_options import rule_option, set_option
+from smdebug.cli.arguments.choice_options import rule_file_option, rule_option, set_option, single_option
 from smdebug.cli.arguments.completers import complete_place
 from smdebug.cli.arguments.inputs import FiniteRange, in_an_existing_folder, read_file
 from smdebug.cli.runs.backtest_deployed import AccountChoice, deployed_options, in_the_account
@@ -49,21 +49,16 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 
 @click.command("backtest")
 @click.argument("places", nargs=-1, shell_complete=complete_place)
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="Evaluate the rules that this Python file defines.",
-)
+@rule_file_option("Evaluate the rules that this Python file defines.")
 @rule_option("Evaluate this rule: a class in --rule-file, a built-in one, or a set; can be repeated.")
 @set_option("Set a parameter; with several rules, prefix the rule's name.")
-@click.option(
+@single_option(
     "--against",
     shell_complete=complete_place,
     metavar="FILE",
     help="Compare with an older version of --rule-file.",
 )
-@click.option(
+@single_option(
     "--expr",
     metavar="CONDITION",
     help='Evaluate this condition instead of a rule: "loss > 3 * rolling_median(loss, 50)".',
@@ -77,7 +72,7 @@ _MARKS = {"IssuesFound": "✗", "NoIssuesFound": "✓", "NotChecked": "–"}
 )
 @click.option("--since", metavar="WHEN", help="Take only runs that saved a step since: 2026-01-31, 12h, 7d.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N runs.")
-@click.option(
+@single_option(
     "--labels",
     "labels_file",
     shell_complete=complete_place,
@@ -166,8 +161,8 @@ def command(
       smdebug backtest ./runs --rule VanishingGradient --where tags=a --json
       smdebug backtest s3://bucket/team --rule-file r.py --deployed --dry-run
 
-    Exits with 0, with 1 if --against shows a difference, and with 3 if a rule failed or a run could not be
-    read.
+    Exits with 0, with 1 if --against shows a difference, and with 3 if a rule failed, a run could not be
+    read, or no run had anything to check.
     """
     from smdebug.backtesting.backtest import Options, backtest
     from smdebug.backtesting.expressions.backtest_expression import backtest_expression
@@ -237,13 +232,16 @@ def command(
         print_parts(json_parts(about, table.rows, partial(json_text, indent=2)))
     else:
         print_verdicts(table, found, question, all_runs=all_runs)
+    for remark in table.remarks:
+        print_note(cell_text(remark))
     if labels_file:
         _say_labels_of_no_run(labels, labels_file)
     for tag in labels.tags_of_no_run() if table.rows else ():
         print_note(f"No judged run has the tag {cut(cell_text(tag), _WIDEST_NAME)}")
     if any(rule.changed for rule in found.rules):
         return exit_codes.FOUND
-    return exit_codes.FAILED if found.statuses - _MARKS.keys() else exit_codes.PASSED
+    has_failed = found.statuses - _MARKS.keys() or found.statuses == {"NotChecked"}
+    return exit_codes.FAILED if has_failed else exit_codes.PASSED
 
 
 def rules_asked(

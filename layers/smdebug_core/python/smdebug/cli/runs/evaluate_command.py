@@ -41,7 +41,7 @@ _MOST_STEPS = 10
     "`all`; can be repeated."
 )
 @set_option("Set a parameter; with several rules, prefix the rule's name.")
-@rule_file_option
+@rule_file_option()
 @rules_option("Use this rules.json, ours or SageMaker's, in place of the one beside the run.")
 @default_rules_option
 @click.option(

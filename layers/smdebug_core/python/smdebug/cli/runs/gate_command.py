@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "By default those of the run, and the default rules.",
 )
 @rule_option("Evaluate only this rule; can be repeated.")
-@rule_file_option
+@rule_file_option()
 @click.option(
     "--max-age",
     metavar="DURATION",

@@ -16,7 +16,7 @@ from smdebug.extras import install_command
 @click.command("mcp")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_place)
 @click.option("--allow-stop", is_flag=True, help="Let the agent ask a training to stop.")
-@rule_file_option
+@rule_file_option()
 @click.option("--http", is_flag=True, help="Listen on this machine, in place of stdin and stdout.")
 @click.option(
     "--port",

@@ -10,7 +10,7 @@ from smdebug.cli.answers.colours import bad
 from smdebug.cli.answers.output import output_options, print_json, print_line
 from smdebug.cli.answers.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.answers.progress import Progress
-from smdebug.cli.arguments.choice_options import set_option
+from smdebug.cli.arguments.choice_options import rule_file_option, set_option
 from smdebug.cli.arguments.completers import complete_place, complete_rule
 from smdebug.cli.arguments.inputs import attempt_option, open_path, read_file
 from smdebug.cli.runs.evaluate_command import parameters_of
@@ -23,12 +23,7 @@ from smdebug.cli.runs.evaluate_command import parameters_of
     "--rule", required=True, shell_complete=complete_rule, metavar="NAME", help="Evaluate this rule."
 )
 @set_option("Set a parameter of the rule.")
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="Take the rule from this Python file.",
-)
+@rule_file_option("Take the rule from this Python file.")
 @attempt_option
 @click.option("--pdb", "in_debugger", is_flag=True, help="Stop in Python's debugger where the rule begins.")
 @output_options

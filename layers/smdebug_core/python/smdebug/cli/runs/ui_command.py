@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from smdebug.cli.answers.output import output_options, print_json_line, print_line
+from smdebug.cli.arguments.choice_options import rule_file_option
 from smdebug.cli.arguments.completers import complete_place, complete_rule_or_all
 from smdebug.cli.arguments.inputs import read_file
 from smdebug.cli.arguments.service_options import debugger_at, stack_option
@@ -31,12 +32,7 @@ from smdebug.exceptions import ObjectMissing
     shell_complete=complete_rule_or_all,
     help="Evaluate only this rule; can be repeated. Default: the run's rules, and the default rules.",
 )
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="Let the page evaluate the rules in this Python file.",
-)
+@rule_file_option("Let the page evaluate the rules in this Python file.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
     "--port",

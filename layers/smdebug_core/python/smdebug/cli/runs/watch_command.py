@@ -36,7 +36,7 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
 @rule_option(
     "Evaluate this built-in rule; can be repeated. Default: the rules of the run, and the default rules."
 )
-@rule_file_option
+@rule_file_option()
 @click.option(
     "--interval",
     type=FiniteRange(min=0.1),
