@@ -47,6 +47,8 @@ MODULES = (
     "unlearnt.heads_held_out_torch",
     "unlearnt.times_torch",
     "unlearnt.times_held_out_torch",
+    "unlearnt.shared_torch",
+    "unlearnt.shared_held_out_torch",
     "unlearnt.conditions_torch",
     "unlearnt.conditions_held_out_torch",
     "unlearnt.averages_torch",

@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observations.one_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.boosting import is_boosted
-from smdebug_default_rules.inputs import repeated_noise, repeated_time, sampler_weights
+from smdebug_default_rules.inputs import repeated_noise, repeated_time, sampler_weights, shared_noise
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
@@ -46,9 +46,9 @@ class RepeatedInput(DefaultRule):
     """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal.
 
     Also when the noise that a model has to tell from its inputs, as that of a diffusion, is the same at each
-    step, when the time of a diffusion or a flow is the same in all rows of all steps, and when a contrastive
-    loss compares each row with itself, as both views are the same. And when a sampler has a weight for each
-    class in place of each row, so that it draws the first rows alone.
+    step or in all rows of a batch, when the time of a diffusion or a flow is the same in all rows of all
+    steps, and when a contrastive loss compares each row with itself, as both views are the same. And when a
+    sampler has a weight for each class in place of each row, so that it draws the first rows alone.
     """
 
     cause = "repeated input"
@@ -73,6 +73,8 @@ class RepeatedInput(DefaultRule):
         """The first of the saved steps in a row at which both views of each row were equal."""
         self.noise = repeated_noise.empty()
         """What is known of noise that is the target of the loss."""
+        self.shared = shared_noise.empty()
+        """What the rows of each batch have in common, of such noise."""
         self.time = repeated_time.empty()
         """What is known of the time of a diffusion."""
         self.few_since: int | None = None
@@ -119,6 +121,7 @@ class RepeatedInput(DefaultRule):
             self.few_since = seen.step if self.few_since is None else self.few_since
             yield self.finding(since=self.few_since, tensor=name, **few)
         yield from self._equal_noise(seen)
+        yield from self._shared_noise(seen)
         repeated_time.extend(self.time, seen)
         if time := repeated_time.found(self.time, seen):
             yield self._equal_times(time)
@@ -178,6 +181,28 @@ class RepeatedInput(DefaultRule):
             title=repeated_noise.TITLE,
             why=(f"1 noise at {steps} saved steps, from {lowest:.6g} to {highest:.6g} at each",),
             advice=(repeated_noise.ADVICE,),
+        )
+
+    def _shared_noise(self, seen: ObservedStep) -> Iterator[Finding]:
+        shared_noise.extend(self.shared, seen)
+        share = shared_noise.found(self.shared)
+        if share is None:
+            return
+        rows, steps = self.shared["rows"], self.shared["steps"]
+        yield self.finding(
+            f"The {rows} rows of a batch have {share:.0%} of the variance of their targets in common: one "
+            "noise is drawn for all of them",
+            since=self.shared["since"],
+            tensor="loss",
+            statistic="share of the variance that rows have in common",
+            value=share,
+            limit=shared_noise.LEAST_SHARED,
+            title=shared_noise.TITLE,
+            why=(
+                f"{share:.0%} in common over {steps} saved steps; rows with noise of their own have "
+                f"{1 / rows:.0%}",
+            ),
+            advice=shared_noise.ADVICE,
         )
 
     def _equal_times(self, time: repeated_time.Time) -> Finding:

@@ -78,14 +78,15 @@ def _time_of(seen: ObservedStep) -> tuple[str, float] | None:
         return None
     place = lengths.index(1)
     called = seen.facts.get("input_names") or ()
-    if len(called) <= place or not _is_time(called[place], inputs.tensors[place].dtype):
+    if len(called) <= place or not is_time(called[place], inputs.tensors[place].dtype):
         return None
     low, high = (float(inputs.column(end)[place]) for end in ("min", "max"))
     is_single = low == high and inputs.column("count")[place] == rows
     return (inputs.names[place], low) if is_single else None
 
 
-def _is_time(name: str, dtype: str) -> bool:
+def is_time(name: str, dtype: str) -> bool:
+    """Whether an input is called what models call a time."""
     return bool(_TIME.match(name) or ("int" in dtype and _NUMBERED.match(name)))
 
 

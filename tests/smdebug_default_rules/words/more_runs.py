@@ -21,6 +21,7 @@ from tests.smdebug_default_rules.inputs.test_equal_views import compared
 from tests.smdebug_default_rules.inputs.test_repeated_noise import denoised
 from tests.smdebug_default_rules.inputs.test_repeated_time import denoised as timed
 from tests.smdebug_default_rules.inputs.test_sampler_weights import drawn, sampled
+from tests.smdebug_default_rules.inputs.test_shared_noise import shared
 from tests.smdebug_default_rules.inputs.test_sorted_targets import ordered
 from tests.smdebug_default_rules.inputs.test_time_axis import PLACES, ROWS, read
 from tests.smdebug_default_rules.inputs.test_token_labels import RIGHT, TAGS, written
@@ -424,6 +425,7 @@ RUNS = [
     *[("UnreachedParameters", lambda used=used: unchosen(used=used)) for used in (1, 0)],
     ("UnreachedParameters", lambda: training_of_zeros(51, without_gradients)),
     *[("UnreachedParameters", run) for run in (idle, copied, frozen)],
+    ("RepeatedInput", shared),
     ("RepeatedInput", denoised),
     ("ShrunkWeights", held),
     *[("LearningRate", run) for run in (lambda: resumed(updates=60, rates=(0.1, 0.05)), cycling)],
