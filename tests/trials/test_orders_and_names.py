@@ -99,3 +99,18 @@ def test_patterns_are_remembered_each_for_itself():
         assert names.by_regex(f"^w{number}$")(f"w{number}")
         assert not names.by_regex(f"^v{number}$")(f"w{number}")
     assert len(names._results) <= 258
+
+
+def test_usual_names_of_losses_come_first_and_those_of_evaluations_last():
+    given = ["val_loss", "my_loss", "train/total_loss", "training_loss", "a_loss", "Loss", "loss/test_set"]
+    assert likely_losses(given) == [
+        "Loss",
+        "training_loss",
+        "train/total_loss",
+        "a_loss",
+        "my_loss",
+        "loss/test_set",
+        "val_loss",
+    ]
+    assert likely_losses(["rmse", "accuracy"]) == ["rmse"]
+    assert likely_losses(["rmse", "accuracy"], certain=["accuracy"]) == ["accuracy"]
