@@ -7,10 +7,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from smdebug.amounts import number
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, TensorUnavailableForStep
 from smdebug.files.names import FIRST_LEARNING_RATE, LEARNING_RATES, SERIES, SYSTEM
-from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import TRAINING, ModeKeys
 from smdebug.runs.training_loss import LOSSES, loss_name
 from smdebug.trials import Trial
 from smdebug.trials.observations.damaged_values import DAMAGED, note_damage
@@ -122,8 +125,7 @@ def _last_values(trial: Trial, names: Iterable[str], series: Container[str]) -> 
     for name in names:
         try:
             if name in series:
-                steps = trial.tensor(f"{SERIES}{name}").steps()
-                rows = trial.observations.at(steps[-1]).series(name)
+                rows = _last_rows(trial, name, of_training=f"val_{name}" in series)
                 if len(rows):
                     yield name, float(rows[-1, 3])
             elif trial.has_tensor(name):
@@ -133,6 +135,19 @@ def _last_values(trial: Trial, names: Iterable[str], series: Container[str]) -> 
             note_damage(trial, error)
         except (TensorUnavailableForStep, SMDebugTypeError, TypeError, IndexError):  # its shape, or text
             continue
+
+
+def _last_rows(trial: Trial, name: str, *, of_training: bool) -> NDArray[np.float64]:
+    """Return the last values that were saved of a series, or `of_training` those without evaluations."""
+    steps = trial.tensor(f"{SERIES}{name}").steps()
+    rows = trial.observations.at(steps[-1]).series(name)
+    if of_training:
+        for step in reversed(steps[-_STEPS_TRIED:]):
+            own = trial.observations.at(step).series(name)
+            own = own[np.isin(own[:, 1], [mode.value for mode in TRAINING])]
+            if len(own):
+                return own
+    return rows
 
 
 def _compared(trial: Trial) -> str:

@@ -89,6 +89,11 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     def on_test_end(self, logs: Any = None) -> None:
         self.functions.restore("test")
+        if self.observer is not None and self._has_totals:
+            for name, value in (logs or {}).items():
+                self.carry(name, value)
+                if self.recorder.open is not None:
+                    self.save_tensor(name, value, [_of_log(name)])
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         self._begin(ModeKeys.TRAIN)
@@ -165,6 +170,15 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     # The default plan
 
+    def number_training_steps(self) -> None:
+        """Number steps of training under the default plan; an evaluation has that of the one before."""
+        self.recorder.numbers_training = True
+
+    @property
+    def _has_totals(self) -> bool:
+        """Whether the step is an evaluation as a whole, of which Keras knows the exact totals at its end."""
+        return self.recorder.clock.by_training and self.mode is ModeKeys.EVAL
+
     @property
     def is_observing(self) -> bool:
         """Whether the default plan is active."""
@@ -194,7 +208,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self.observer.carry_rate(optimizer)
             if self.due:
                 self.observer.note_optimizer(optimizer)
-        self.observer.end_batch(model, logs, captured)
+        self.observer.end_batch(model, None if self._has_totals else logs, captured)
 
     # Variables
 

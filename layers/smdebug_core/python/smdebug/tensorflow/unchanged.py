@@ -38,7 +38,10 @@ def watch(make_hook: Callable[[Any], Any]) -> None:
         if not any(isinstance(callback, KerasHook) for callback in given):
             if not hooks:
                 try:
-                    hooks.append(make_hook(KerasHook))
+                    hook = make_hook(KerasHook)
+                    if hook is not None:
+                        hook.number_training_steps()
+                    hooks.append(hook)
                 except (SMDebugError, RuntimeError, OSError) as error:
                     get_logger().error("The training is not watched: %s", error)
                     hooks.append(None)
