@@ -259,6 +259,16 @@ def test_guessing_by_frequency_is_known_below_the_logarithm_of_the_classes(loss,
     assert all("the entropy of the labels" in finding.message for _, finding in found_here)
 
 
+@pytest.mark.parametrize(("expects", "found"), [("probabilities", True), (None, False)])
+def test_softmax_before_a_criterion_is_no_obstacle_where_it_takes_probabilities(expects, found):
+    kept = {**OF_CLASSES, "given": "softmax", **({"expects": expects} if expects else {})}
+    steps = labelled(ENTROPY, SKEWED, kept=kept)
+    for seen in steps.seen[:2]:
+        seen.series("loss")[:, 3] += 0.4
+    messages = [finding.message for _, finding in steps.evaluate("StuckLoss")]
+    assert any("the entropy of the labels" in message for message in messages) == found
+
+
 def test_labels_of_one_class_are_found_if_a_layer_has_others_to_choose():
     (step, finding), *_ = labelled(0.001, [[2, ROWS]]).evaluate("LabelBalance")
     assert (step, finding.cause) == (159, "imbalance")

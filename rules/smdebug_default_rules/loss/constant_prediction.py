@@ -82,7 +82,8 @@ def why_unknown(seen: ObservedStep) -> str:
     term = terms[0]
     if term.get("criterion") not in NAMES:
         return f"what a constant prediction costs is not known for this criterion ({term.get('criterion')})"
-    if term.get("weighted") or term.get("given") in ("softmax", "log-softmax"):
+    is_of_logits = term.get("expects") != "probabilities"
+    if term.get("weighted") or (is_of_logits and term.get("given") in ("softmax", "log-softmax")):
         return "the criterion has weights, or was not given what it expects"
     if not term.get("of_a_layer"):
         return "the criterion was not given the result of a layer"

@@ -66,7 +66,7 @@ def label_facts(labels: Array) -> Mapping[str, Any]:
 
     Other targets, as those of a regression, have none.
     """
-    classes = _classes(labels)
+    classes = classes_of(labels)
     return {} if classes is None else class_balance(classes, np.bincount(classes))
 
 
@@ -80,7 +80,8 @@ def class_balance(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> dict
     }
 
 
-def _classes(labels: Array) -> NDArray[np.int64] | None:
+def classes_of(labels: Array) -> NDArray[np.int64] | None:
+    """Return the class of each row: of whole numbers, or of rows with a single 1; None of other targets."""
     if labels.dtype.kind not in "biuf" or not labels.size:
         return None
     if labels.ndim > 1 and labels.shape[-1] > 1:

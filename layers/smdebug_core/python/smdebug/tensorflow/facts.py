@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from smdebug.numbers.batches import label_facts
+from smdebug.numbers.batches import Array, classes_of, label_facts
+from smdebug.numbers.loss_terms import (
+    ABSOLUTE,
+    BINARY,
+    BINARY_WITH_LOGITS,
+    CROSS_ENTROPY,
+    DIVERGENCE,
+    HUBER,
+    SQUARED,
+)
+from smdebug.numbers.revealed import same_column
+from smdebug.numbers.targets import class_facts, constant_cost, number_facts
 from smdebug.tensorflow.capture import gradient_names
 
 MODE_DEPENDENT = (
@@ -21,18 +33,19 @@ MODE_DEPENDENT = (
 )
 """Layers whose result depends on `training`, unless their dropout is 0."""
 _CRITERIA = {
-    "categorical_crossentropy": "cross entropy",
-    "sparse_categorical_crossentropy": "cross entropy",
-    "binary_crossentropy": "binary cross entropy",
-    "mean_squared_error": "mean squared error",
-    "mse": "mean squared error",
-    "mean_absolute_error": "mean absolute error",
-    "mae": "mean absolute error",
-    "huber": "Huber",
-    "kl_divergence": "Kullback-Leibler divergence",
+    "categorical_crossentropy": CROSS_ENTROPY,
+    "sparse_categorical_crossentropy": CROSS_ENTROPY,
+    "binary_crossentropy": BINARY,
+    "mean_squared_error": SQUARED,
+    "mse": SQUARED,
+    "mean_absolute_error": ABSOLUTE,
+    "mae": ABSOLUTE,
+    "huber": HUBER,
+    "kl_divergence": DIVERGENCE,
 }
 _PROBABILITIES = {"softmax": "softmax", "sigmoid": "sigmoid", "log_softmax": "log-softmax"}
-_OF_PROBABILITIES = frozenset({"cross entropy", "binary cross entropy"})
+_OF_PROBABILITIES = frozenset({CROSS_ENTROPY, BINARY})
+_OF_NUMBERS = frozenset({BINARY, BINARY_WITH_LOGITS, SQUARED, ABSOLUTE, HUBER})
 
 
 def model_facts(model: Any, layers: Mapping[int, str], names: Mapping[int, str]) -> dict[str, Any]:
@@ -93,17 +106,39 @@ def learning_rate(optimizer: Any) -> float | None:
     return None if rate is None else float(keras.ops.convert_to_numpy(rate))
 
 
-def loss_term(
-    model: Any, labels: np.ndarray[Any, Any], predicted: tuple[int | None, ...]
+def loss_facts(
+    model: Any,
+    inputs: Sequence[Array],
+    labels: Array,
+    predicted: tuple[int | None, ...],
+    value: float | None,
 ) -> dict[str, Any] | None:
-    """Return what is known of a model's loss; None if it has several, or computes its own."""
+    """Return what is known of a model's loss; None if it has several, or computes its own.
+
+    `value` is that of the batch, or None if its rows have weights. It is left out where it is more than the
+    criterion of these labels: with penalties, smoothed labels, or rows of several steps, which may be masked.
+    """
+    term = loss_term(model, labels, predicted)
+    if term is None:
+        return None
+    facts: dict[str, Any] = {"factor": 1.0, "broadcast": None, "terms": [term]}
+    if value is not None and math.isfinite(value) and len(predicted) <= 2 and _is_plain(model):
+        facts["value"] = value
+        revealed = _revealed(term["criterion"], inputs, labels)
+        if revealed is not None:
+            facts["revealed_by"] = revealed
+    return facts
+
+
+def loss_term(model: Any, labels: Array, predicted: tuple[int | None, ...]) -> dict[str, Any] | None:
+    """Return what is known of the criterion of a model's loss, and of its labels."""
     loss = getattr(model, "loss", None)
     if loss is None or isinstance(loss, list | tuple | dict):
         return None
     name, takes_logits = _loss_name(loss)
     criterion = _CRITERIA.get(name, name.replace("_", " "))
-    if takes_logits and criterion == "binary cross entropy":
-        criterion = "binary cross entropy with logits"
+    if takes_logits and criterion == BINARY:
+        criterion = BINARY_WITH_LOGITS
     given = _output_activation(model)
     if takes_logits and keras.backend.backend() == "tensorflow" and not model.run_eagerly:
         given = ""  # in a graph, Keras takes what the softmax was given
@@ -112,7 +147,10 @@ def loss_term(
         "given": _PROBABILITIES.get(given, ""),
         "rows": int(labels.shape[0]) if labels.ndim else 1,
         "classes": int(predicted[-1] or 0) if predicted else 1,
+        "of_a_layer": True,
+        "reduction": _reduction(loss),
         **label_facts(labels),
+        **_targets(criterion, labels, _settings(loss)),
     }
     if criterion in _OF_PROBABILITIES:
         term["expects"] = "logits" if takes_logits else "probabilities"
@@ -134,9 +172,55 @@ def _loss_name(loss: Any) -> tuple[str, bool]:
     if isinstance(loss, str):
         return _snake(loss), False
     function = getattr(loss, "fn", loss)
-    settings = getattr(loss, "_fn_kwargs", {})
     name = getattr(function, "__name__", type(loss).__name__)
-    return _snake(name), bool(settings.get("from_logits"))
+    return _snake(name), bool(_settings(loss).get("from_logits"))
+
+
+def _settings(loss: Any) -> Mapping[str, Any]:
+    """Return the arguments that a loss was made with; none of a name or a function."""
+    settings = getattr(loss, "_fn_kwargs", {})
+    return settings if isinstance(settings, Mapping) else {}
+
+
+def _reduction(loss: Any) -> str | None:
+    name = "mean" if isinstance(loss, str) else getattr(loss, "reduction", "mean")
+    return "mean" if name in ("mean", "sum_over_batch_size") else None
+
+
+def _is_plain(model: Any) -> bool:
+    """Return whether the loss is its criterion alone."""
+    settings = _settings(model.loss)
+    is_smoothed = bool(settings.get("label_smoothing")) or settings.get("ignore_class") is not None
+    return not is_smoothed and settings.get("axis", -1) == -1 and not model.losses
+
+
+def _targets(criterion: str, labels: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the targets that say what the best constant prediction would cost."""
+    if labels.dtype.kind not in "biuf":
+        return {}
+    if criterion == CROSS_ENTROPY:
+        classes = classes_of(labels)
+        return {} if classes is None else class_facts(classes)
+    if criterion not in _OF_NUMBERS:
+        return {}
+    numbers = labels.astype(np.float64)
+    found = number_facts(numbers)
+    knee = {ABSOLUTE: 0.0, HUBER: settings.get("delta", 1.0)}.get(criterion)
+    cost = None if knee is None else constant_cost(numbers, knee, knee or 1.0)
+    return found if cost is None else {**found, "constant": cost}
+
+
+def _revealed(criterion: str, inputs: Sequence[Array], labels: Array) -> list[Any] | None:
+    """Return the number of an input and its column that is the target of each row; None if there is none."""
+    if labels.dtype.kind not in "biuf":
+        return None
+    classes = classes_of(labels) if criterion == CROSS_ENTROPY else None
+    targets = labels if classes is None else classes
+    for number, given in enumerate(inputs):
+        column = same_column(targets, given) if given.ndim > 1 and given.dtype.kind in "biuf" else None
+        if column is not None:
+            return [number, column]
+    return None
 
 
 def _snake(name: str) -> str:

@@ -208,7 +208,8 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self.observer.carry_rate(optimizer)
             if self.due:
                 self.observer.note_optimizer(optimizer)
-        self.observer.end_batch(model, None if self._has_totals else logs, captured)
+        logs = None if self._has_totals else logs
+        self.observer.end_batch(model, logs, captured, is_weighted=self.functions.has_weights)
 
     # Variables
 

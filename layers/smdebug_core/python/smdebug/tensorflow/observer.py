@@ -89,7 +89,14 @@ class KerasObserver:
             self._rate = rate
             self._hook.carry(FIRST_LEARNING_RATE, rate)
 
-    def end_batch(self, model: Any, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]) -> None:
+    def end_batch(
+        self,
+        model: Any,
+        logs: Mapping[str, Any] | None,
+        captured: Mapping[str, Any],
+        *,
+        is_weighted: bool = False,
+    ) -> None:
         """Carry the scalars of a batch of `fit`, and at a step that is saved record what it has."""
         if logs:
             losses = {name: value for name, value in captured.items() if is_loss(name)}
@@ -101,7 +108,7 @@ class KerasObserver:
         for name, value in captured.items():
             if not is_loss(name):
                 self._hook.record(name, value)
-        self._note_batch(model, captured)
+        self._note_batch(model, captured, is_weighted=is_weighted)
         self.observe_updates()
 
     def _record_scalars(self, scalars: Mapping[str, Any]) -> None:
@@ -111,14 +118,15 @@ class KerasObserver:
             else:
                 self._hook.carry(name, value)
 
-    def _note_batch(self, model: Any, captured: Mapping[str, Any]) -> None:
+    def _note_batch(self, model: Any, captured: Mapping[str, Any], *, is_weighted: bool) -> None:
         inputs = [array_of(captured[name]) for name in captured if _is_of(name, "inputs")]
         self._observations.note(**batch_facts(inputs))
         labels, predictions = captured.get("labels"), captured.get("predictions")
         if labels is not None and predictions is not None:
-            term = facts.loss_term(model, array_of(labels), tuple(predictions.shape))
-            if term is not None:
-                self._observations.note(loss={"factor": 1.0, "broadcast": None, "terms": [term]})
+            value = None if is_weighted or "loss" not in captured else float(array_of(captured["loss"]))
+            loss = facts.loss_facts(model, inputs, array_of(labels), tuple(predictions.shape), value)
+            if loss is not None:
+                self._observations.note(loss=loss)
 
 
 def array_of(value: Any) -> np.ndarray[Any, Any]:

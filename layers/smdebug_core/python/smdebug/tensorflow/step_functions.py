@@ -41,6 +41,7 @@ class StepFunctions:
         self.captured: dict[str, Any] = {}
         self.compiled: dict[tuple[str, int], Callable[[Any], Any]] = {}
         self.is_first = False  # a training has begun, and no batch of it
+        self.has_weights = False  # rows of some batch counted more than others
         self._hook = hook
         self._model: Any = None
         self._armed = False  # a batch has begun, and its function has not run yet
@@ -165,7 +166,8 @@ class StepFunctions:
         hook = self._hook
         wants = hook.wants_as if hook.due else _is_a_loss
         collector = Collector(wants, layers, self._model, observes=hook.is_observing)
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+        self.has_weights = self.has_weights or weights is not None
         collector.offer("inputs", CollectionKeys.INPUTS, x)
         if y is not None:
             collector.offer("labels", CollectionKeys.OUTPUTS, y)

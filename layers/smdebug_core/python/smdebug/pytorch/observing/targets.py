@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
+from smdebug.numbers.revealed import LEAST_ROWS, same_column, same_tokens
 from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts, weight_facts
 from smdebug.numbers.tokens import token_facts
 from smdebug.pytorch.graphs.named_divisor import named_divisor
@@ -20,15 +21,13 @@ from smdebug.pytorch.tensors.on_device import fetched
 
 MAX_VALUES = 1 << 16
 """Of more targets, rows at even distances are described."""
-_LEAST_ROWS, _LEAST_TOKENS = 8, 4
-_MOST_INPUTS, _MOST_COLUMNS = 4, 1024
+_MOST_INPUTS = 4
 _READABLE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8))
 _OF_NUMBERS = frozenset((SQUARED, ABSOLUTE, SMOOTH, HUBER))
 _LEAST_LENGTH = 4
 """Shorter inputs are no sequences."""
 _MOST_FEATURES = 64
 _MOST_WEIGHTS = 128
-INPUT, TOKEN_BEFORE = "input", "token before"
 
 Facts = dict[str, Any]
 
@@ -75,7 +74,7 @@ def _positives(loss: torch.Tensor, graph: LossGraph) -> Callable[[], dict[str, i
     term = graph.terms[0] if graph.terms else None
     if term is None or term.criterion != CROSS_ENTROPY or term.targets is None:
         return None
-    is_contrastive = term.rows == term.classes >= _LEAST_ROWS
+    is_contrastive = term.rows == term.classes >= LEAST_ROWS
     return equal_positives(loss, term.targets, term.rows) if is_contrastive else None
 
 
@@ -210,7 +209,7 @@ def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor], *, is_returned: bo
     """
     wanted = term.targets if term.targets is not None else term.numbers
     targets = None if wanted is None else _on_the_host(wanted)
-    if targets is None or not _LEAST_ROWS <= targets.size <= MAX_VALUES:
+    if targets is None or not LEAST_ROWS <= targets.size <= MAX_VALUES:
         return None
     for number, tensor in enumerate(inputs[:_MOST_INPUTS]):
         given = _on_the_host(tensor)
@@ -219,10 +218,10 @@ def _revealed(term: LossTerm, inputs: Sequence[torch.Tensor], *, is_returned: bo
         if is_returned and number and given.size == targets.size and (given.ravel() == targets.ravel()).all():
             continue
         if term.targets is not None and given.ndim == 2 and given.size == targets.size:
-            place = _as_tokens(targets.reshape(given.shape), given, term.ignored)
+            place = same_tokens(targets.reshape(given.shape), given, term.ignored)
             if place is not None:
                 return [number, place]
-        column = _as_column(targets, given)
+        column = same_column(targets, given)
         if column is not None:
             return [number, column]
     return None
@@ -248,44 +247,3 @@ def _on_the_host(values: torch.Tensor) -> NDArray[Any] | None:
         return None
     read: NDArray[Any] = values.detach().numpy()
     return read
-
-
-def _as_tokens(wanted: NDArray[Any], tokens: NDArray[Any], ignored: int | None) -> str | None:
-    if tokens.dtype.kind not in "iu" or tokens.shape[1] < _LEAST_TOKENS:
-        return None
-    for name, there, here in (
-        (INPUT, tokens, wanted),
-        (TOKEN_BEFORE, tokens[:, :-1], wanted[:, 1:]),
-    ):
-        if not _counted(here[0], there[0], ignored)[0]:
-            continue  # as mostly
-        is_equal, kept = _counted(here, there, ignored)
-        if is_equal and kept.size >= _LEAST_ROWS and (kept != kept[0]).any():
-            return name
-    return None
-
-
-def _counted(here: NDArray[Any], there: NDArray[Any], ignored: int | None) -> tuple[bool, NDArray[Any]]:
-    """Whether all targets that count are equal to what is there, and these targets."""
-    counts = here >= 0
-    if ignored is not None and ignored >= 0:
-        counts &= here != ignored
-    kept = here[counts]
-    return bool((kept == there[counts]).all()), kept
-
-
-def _as_column(targets: NDArray[Any], given: NDArray[Any]) -> int | None:
-    rows = len(given)
-    columns = given.size // rows if rows else 0
-    if targets.size != rows or rows < _LEAST_ROWS or not 2 <= columns <= _MOST_COLUMNS:
-        return None
-    if given.dtype.kind == "i":  # ids, such as those of tokens: to recall one of them may be the task
-        return None
-    wanted, given = targets.reshape(-1), given.reshape(rows, columns)
-    candidates = (given[0] == wanted[0]).nonzero()[0]
-    if candidates.size:
-        candidates = candidates[given[-1, candidates] == wanted[-1]]
-    if not candidates.size or (wanted == wanted[0]).all():
-        return None
-    equal = (given[:, candidates] == wanted[:, None]).all(0)
-    return int(candidates[equal.argmax()]) if equal.any() else None
