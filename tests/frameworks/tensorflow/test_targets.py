@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import smdebug.tensorflow as smd
+from smdebug.numbers.targets import MAX_VALUES
 from tests.frameworks.tensorflow.training import trial_of
 
 pytestmark = pytest.mark.usefixtures("same_beginning")
@@ -16,11 +17,11 @@ NUMBERS = RANDOM.normal(2, 3, size=(32, 1)).astype("float32")
 CROSS_ENTROPY = "sparse_categorical_crossentropy"
 
 
-def loss_of(run, loss, labels, *, inputs=INPUTS, outputs=1, last=None, penalty=None, **fit):
+def loss_of(run, loss, labels, *, inputs=INPUTS, outputs=1, last=None, penalty=None, weight=None, **fit):
     """Train one batch; return the facts of its loss, and the loss that Keras says."""
     out = keras.layers.Dense(outputs, last, kernel_regularizer=penalty)
     model = keras.Sequential([keras.Input(inputs.shape[1:]), out])
-    model.compile(keras.optimizers.SGD(0.01), loss)
+    model.compile(keras.optimizers.SGD(0.01), loss, loss_weights=weight)
     with smd.KerasHook(str(run)) as hook:
         history = model.fit(inputs, labels, batch_size=32, verbose=0, callbacks=[hook], **fit).history
     return trial_of(run).facts(0)["loss"], history["loss"][0]
@@ -60,6 +61,7 @@ def test_numbers_have_their_mean_and_spread(run, loss):
         {"class_weight": {0: 1.0, 1: 5.0, 2: 1.0}},
         {"sample_weight": np.linspace(0, 1, 32)},
         {"penalty": keras.regularizers.L2(0.1)},
+        {"weight": 0.5},
         {"loss": keras.losses.SparseCategoricalCrossentropy(ignore_class=2)},
     ],
 )
@@ -96,3 +98,13 @@ def test_inputs_beside_the_targets_reveal_nothing(run):
     loss, _ = loss_of(run, "mse", NUMBERS, inputs=inputs)
     assert "revealed_by" not in loss
     assert "value" in loss
+
+
+def test_of_many_targets_some_rows_are_described(run, tmp_path):
+    wide = MAX_VALUES // 8
+    loss, _ = loss_of(run, "mse", np.ones((32, wide), np.float32), outputs=wide)
+    (term,) = loss["terms"]
+    assert (term["target_rows"], term["columns"], term["rows"]) == (8, wide, 32)
+    few = np.ones((8, wide), np.float32)
+    loss, _ = loss_of(tmp_path / "2", "mse", few, inputs=INPUTS[:8], outputs=wide)
+    assert loss["terms"][0]["target_rows"] == loss["terms"][0]["rows"] == 8

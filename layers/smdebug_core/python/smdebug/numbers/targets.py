@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from smdebug.numbers.batches import class_balance
 
+MAX_VALUES = 1 << 16
+"""Of more targets, rows at even distances are described."""
 MAX_COUNTED = 128
 """Counts are listed for batches with at most this many different classes."""
 MAX_COLUMNS = 64

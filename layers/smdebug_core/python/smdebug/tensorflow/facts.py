@@ -20,7 +20,7 @@ from smdebug.numbers.loss_terms import (
     SQUARED,
 )
 from smdebug.numbers.revealed import same_column
-from smdebug.numbers.targets import class_facts, constant_cost, number_facts
+from smdebug.numbers.targets import MAX_VALUES, class_facts, constant_cost, number_facts
 from smdebug.tensorflow.capture import gradient_names
 
 MODE_DEPENDENT = (
@@ -191,19 +191,20 @@ def _is_plain(model: Any) -> bool:
     """Return whether the loss is its criterion alone."""
     settings = _settings(model.loss)
     is_smoothed = bool(settings.get("label_smoothing")) or settings.get("ignore_class") is not None
-    return not is_smoothed and settings.get("axis", -1) == -1 and not model.losses
+    weight = getattr(getattr(model, "_compile_loss", None), "_user_loss_weights", None)
+    return not is_smoothed and settings.get("axis", -1) == -1 and weight is None and not model.losses
 
 
 def _targets(criterion: str, labels: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of the targets that say what the best constant prediction would cost."""
-    if labels.dtype.kind not in "biuf":
+    if labels.dtype.kind not in "biuf" or not labels.ndim:
         return {}
     if criterion == CROSS_ENTROPY:
         classes = classes_of(labels)
         return {} if classes is None else class_facts(classes)
     if criterion not in _OF_NUMBERS:
         return {}
-    numbers = labels.astype(np.float64)
+    numbers = labels[:: -(-labels.size // MAX_VALUES) or 1].astype(np.float64)
     found = number_facts(numbers)
     knee = {ABSOLUTE: 0.0, HUBER: settings.get("delta", 1.0)}.get(criterion)
     cost = None if knee is None else constant_cost(numbers, knee, knee or 1.0)

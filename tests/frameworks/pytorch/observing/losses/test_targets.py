@@ -9,8 +9,9 @@ from torch.nn import functional as F  # noqa: N812
 
 import smdebug
 from smdebug.numbers.batches import digests_of
+from smdebug.numbers.targets import MAX_VALUES
 from smdebug.pytorch.observing.loss_graph import describe
-from smdebug.pytorch.observing.targets import MAX_VALUES, loss_facts
+from smdebug.pytorch.observing.targets import loss_facts
 from smdebug.runs.evaluation.evaluating import evaluate
 from smdebug.trials import create_trial
 from tests.frameworks.pytorch.training import since

@@ -12,15 +12,20 @@ from numpy.typing import NDArray
 
 from smdebug.numbers.loss_terms import ABSOLUTE, HUBER, SMOOTH, SQUARED
 from smdebug.numbers.revealed import LEAST_ROWS, same_column, same_tokens
-from smdebug.numbers.targets import class_facts, constant_cost, error_between, number_facts, weight_facts
+from smdebug.numbers.targets import (
+    MAX_VALUES,
+    class_facts,
+    constant_cost,
+    error_between,
+    number_facts,
+    weight_facts,
+)
 from smdebug.numbers.tokens import token_facts
 from smdebug.pytorch.graphs.named_divisor import named_divisor
 from smdebug.pytorch.graphs.positives import equal_positives
 from smdebug.pytorch.observing.loss_graph import CROSS_ENTROPY, LossGraph, LossTerm
 from smdebug.pytorch.tensors.on_device import fetched
 
-MAX_VALUES = 1 << 16
-"""Of more targets, rows at even distances are described."""
 _MOST_INPUTS = 4
 _READABLE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8))
 _OF_NUMBERS = frozenset((SQUARED, ABSOLUTE, SMOOTH, HUBER))
