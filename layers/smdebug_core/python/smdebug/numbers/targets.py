@@ -49,6 +49,12 @@ def class_facts(targets: NDArray[np.int64], ignored: int | None = None) -> dict[
     return facts
 
 
+def some_rows(values: Any) -> Any:
+    """Return rows at even distances of an array or a tensor with more than `MAX_VALUES`, else all."""
+    every = -(-math.prod(values.shape) // MAX_VALUES)
+    return values[::every] if every > 1 else values
+
+
 def number_facts(targets: NDArray[np.floating[Any]]) -> dict[str, Any]:
     """Return the range of targets that are numbers, with the mean and variance of each column."""
     if not targets.size:

@@ -424,10 +424,6 @@ class Hook(FrameworkHook):
             'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
         )
 
-    def number_training_steps(self) -> None:
-        """Number steps of training under the default plan; an evaluation has that of the one before."""
-        self.recorder.numbers_training = True
-
     def begin_at(self, step: int) -> None:
         """Number the first step so, if none has begun: the training goes on from a checkpoint."""
         self.recorder.begin_at(step)

@@ -20,7 +20,7 @@ from smdebug.numbers.loss_terms import (
     SQUARED,
 )
 from smdebug.numbers.revealed import same_column
-from smdebug.numbers.targets import MAX_VALUES, class_facts, constant_cost, number_facts
+from smdebug.numbers.targets import class_facts, constant_cost, number_facts, some_rows
 from smdebug.tensorflow.capture import gradient_names
 
 MODE_DEPENDENT = (
@@ -149,7 +149,6 @@ def loss_term(model: Any, labels: Array, predicted: tuple[int | None, ...]) -> d
         "classes": int(predicted[-1] or 0) if predicted else 1,
         "of_a_layer": True,
         "reduction": _reduction(loss),
-        **label_facts(labels),
         **_targets(criterion, labels, _settings(loss)),
     }
     if criterion in _OF_PROBABILITIES:
@@ -196,16 +195,15 @@ def _is_plain(model: Any) -> bool:
 
 
 def _targets(criterion: str, labels: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of the targets that say what the best constant prediction would cost."""
-    if labels.dtype.kind not in "biuf" or not labels.ndim:
-        return {}
+    """Return the balance of the labels, and what says what the best constant prediction would cost."""
     if criterion == CROSS_ENTROPY:
         classes = classes_of(labels)
         return {} if classes is None else class_facts(classes)
-    if criterion not in _OF_NUMBERS:
-        return {}
-    numbers = labels[:: -(-labels.size // MAX_VALUES) or 1].astype(np.float64)
-    found = number_facts(numbers)
+    balance = dict(label_facts(labels))
+    if criterion not in _OF_NUMBERS or labels.dtype.kind not in "biuf":
+        return balance
+    numbers = some_rows(labels).astype(np.float64)
+    found = {**balance, **number_facts(numbers)}
     knee = {ABSOLUTE: 0.0, HUBER: settings.get("delta", 1.0)}.get(criterion)
     cost = None if knee is None else constant_cost(numbers, knee, knee or 1.0)
     return found if cost is None else {**found, "constant": cost}

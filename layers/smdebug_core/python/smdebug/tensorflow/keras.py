@@ -170,10 +170,6 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     # The default plan
 
-    def number_training_steps(self) -> None:
-        """Number steps of training under the default plan; an evaluation has that of the one before."""
-        self.recorder.numbers_training = True
-
     @property
     def _has_totals(self) -> bool:
         """Whether the step is an evaluation as a whole, of which Keras knows the exact totals at its end."""

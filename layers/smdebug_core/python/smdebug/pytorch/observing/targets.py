@@ -18,6 +18,7 @@ from smdebug.numbers.targets import (
     constant_cost,
     error_between,
     number_facts,
+    some_rows,
     weight_facts,
 )
 from smdebug.numbers.tokens import token_facts
@@ -128,7 +129,7 @@ def _term_facts(term: LossTerm) -> Callable[[], Facts]:
             facts if copied is None else {**facts, **_each(weights), **class_facts(copied(), term.ignored)}
         )
     if term.numbers is not None:
-        copied = _copied(_some_rows(term.numbers))
+        copied = _copied(some_rows(term.numbers))
         return lambda: facts if copied is None else {**facts, **_of_numbers(term, copied(), weights)}
     return lambda: facts
 
@@ -183,13 +184,6 @@ def _last_values(given: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | No
     if wanted.numel() != rows or last.shape[1] > _MOST_FEATURES:
         return None
     return last[:, (last - wanted.reshape(rows, 1)).square().sum(0).argmin()]  # the series among features
-
-
-def _some_rows(values: torch.Tensor) -> torch.Tensor:
-    if values.numel() <= MAX_VALUES or not values.dim():
-        return values
-    every = -(-values.numel() // MAX_VALUES)
-    return values[::every]
 
 
 def _copied(values: torch.Tensor) -> Callable[[], Any] | None:

@@ -184,6 +184,10 @@ class CallbackHook(BaseHook):
         """Keep one number of this step for the series of that name, if the default plan is active."""
         self.recorder.carry(name, value)
 
+    def number_training_steps(self) -> None:
+        """Number steps of training under the default plan; an evaluation has that of the one before."""
+        self.recorder.numbers_training = True
+
     def observe_inputs_of(self, layer: str) -> None:
         """Observe the inputs of this layer, too, if the default plan is active: they are the batch."""
         run = self.recorder.run
